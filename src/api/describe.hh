@@ -1,6 +1,8 @@
 // The grammar of one line of a *.def table and its compile-time parser. A line reads
 //
 //   KIND(symbol, parameter, parameter ...; word, word ...)
+//   CUSTOM(symbol, request, reply, parameter ...; word ...)       of CUDA; request, reply: types of marshal
+//   VIA(symbol, way way ..., parameter ...; word ...)
 //   parameter = [in|out|inout|at] name [?] [ '[' count ']' ]      at: a device address passed by value
 //   count     = name of another parameter | number | str
 //
@@ -19,12 +21,12 @@
 // words)`. For a refused function the text names the family whose reason docs/coverage.md gives. Anything
 // odder is CUSTOM. noctx and unsafe were measured on driver 580.159.
 //
-// A CUSTOM function has a handler on the server and travels under its own opcode, unless words say otherwise:
-// via A B (under the opcode of A or of B, as the call needs; it has no handler), handled (its opcode has a
-// handler all the same: it goes by that, too, or another function does), aside (in the hello of a connection
-// of its own; it has no handler). Nothing travels for a LOCAL function, but for the question whether an open
-// capture forbids it: of unsafe, and of uncaptured (the stream that it names must not be captured). Neither
-// word speaks of what goes beside a request: memory that is kept twice, frees that were put off, waits.
+// A CUSTOM function has a handler on the server and travels under its own opcode; via A B says that it goes
+// under the opcode of A or of B, too, as the call needs. A VIA function has no handler: its ways are the
+// functions under whose opcodes it travels, whose messages are its own; the first may be `aside` (in the
+// hello of a connection of its own). Nothing travels for a LOCAL function, but for the question whether an
+// open capture forbids it: of unsafe, and of uncaptured (the stream that it names must not be captured). What
+// goes beside a request is no way: memory that is kept twice, frees that were put off, waits.
 //
 // More words: settles (over when it returns if it writes memory of the host; measured on 580), itself
 // (unsafe, and says itself what a capture makes of it: nobody asks before), asks (a question about
@@ -49,7 +51,8 @@ namespace outboard::api {
 enum class kind : std::uint8_t {
   call,     ///< travels, waits for its reply
   post,     ///< travels, no reply; validated on the front-end
-  custom,   ///< hand-written ends, same wire rules; or under the opcodes of others
+  custom,   ///< hand-written ends, same wire rules
+  via,      ///< a hand-written front-end, whose requests are those of others
   local,    ///< answered by the front-end, nothing travels
   later,    ///< promised, not yet there: unknown to cuGetProcAddress, NOT_SUPPORTED when called
   refused,  ///< a gap with a reason in docs/coverage.md; behaves as later
@@ -196,19 +199,15 @@ constexpr std::size_t index_of(const description& d, std::string_view name) {
 /// How a function travels whose line says no more.
 constexpr travel travel_of(kind how) {
   if (how == kind::call || how == kind::post) return travel::generated;
+  if (how == kind::via) return travel::via;
   return how == kind::custom ? travel::handled : travel::nothing;
 }
 
-/// How a CUSTOM function travels that does not go under its own opcode.
-constexpr bool parse_way(std::string_view word, description& d) {
-  if (d.how != kind::custom) return false;
-  if (take_word(word, "via")) {
-    if (!d.via.empty()) return false;
-    if (d.travels == travel::handled) d.travels = travel::via;
-    return d.via = word, true;
-  }
-  if (word == "handled") return d.travels == travel::via && (d.travels = travel::handled, true);
-  return word == "aside" && (d.travels = travel::aside, true);
+/// What a VIA line has before its parameters.
+constexpr bool parse_ways(std::string_view ways, description& d) {
+  if (ways == "aside" || take_word(ways, "aside")) d.travels = travel::aside;
+  if (ways != "aside") d.via = ways;
+  return d.travels == travel::aside || !d.via.empty();
 }
 
 constexpr bool parse_word(std::string_view word, description& d) {
@@ -240,7 +239,7 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (take_word(word, "pool")) return find_word(pool_words, word, d.pool);
   if (take_word(word, "adds")) return d.graph = graph_change::adds_node, find_word(node_words, word, d.adds);
   if (find_word(object_words, word, d.object)) return true;
-  return parse_way(word, d);
+  return d.how == kind::custom && d.via.empty() && take_word(word, "via") && (d.via = word, true);
 }
 
 }  // namespace detail
@@ -268,6 +267,8 @@ constexpr description parse(kind how, std::string_view text) {
   d.how = how;
   d.travels = detail::travel_of(how);
   std::string_view words = text;
+  if (how == kind::via && !detail::parse_ways(detail::next_item(words, ';'), d))
+    return d.error = parse_error::word, d;
   std::string_view list = detail::next_item(words, ';');
   while (!list.empty()) {
     if (d.arity == max_parameters) return d.error = parse_error::too_many, d;

@@ -93,22 +93,23 @@ TEST(describe, what_profilers_are_told_of) {
 TEST(describe, how_a_function_without_a_request_of_its_own_travels) {
   constexpr description own = parse(kind::custom, "in p");
   static_assert(own.travels == travel::handled && own.via.empty() && has_handler(own) && is_served(own));
-  constexpr description other = parse(kind::custom, "in p; via a b, unsafe");
-  static_assert(other.error == parse_error::none && other.via == "a b" && other.unsafe);
+  constexpr description both = parse(kind::custom, "in p; via a b, unsafe");
+  static_assert(both.error == parse_error::none && both.via == "a b" && both.unsafe && has_handler(both));
+  constexpr description other = parse(kind::via, "a b; in p; unsafe");
+  static_assert(other.error == parse_error::none && other.via == "a b" && other.unsafe && other.arity == 1);
   static_assert(other.travels == travel::via && !has_handler(other) && !is_served(other));
-  static_assert(has_handler(parse(kind::custom, "in p; via a, handled")));
-  constexpr description aside = parse(kind::custom, "in p; aside");
+  constexpr description aside = parse(kind::via, "aside; in p");
   static_assert(aside.error == parse_error::none && aside.travels == travel::aside && !has_handler(aside));
-  static_assert(parse(kind::custom, "in p; via a, aside").travels == travel::aside);
-  static_assert(parse(kind::custom, "in p; aside, via a").travels == travel::aside);
+  static_assert(aside.via.empty() && parse(kind::via, "asides; in p").travels == travel::via);
+  constexpr description also_aside = parse(kind::via, "aside a; in p");
+  static_assert(also_aside.travels == travel::aside && also_aside.via == "a");
   static_assert(parse(kind::call, "in p").travels == travel::generated);
   static_assert(is_served(parse(kind::call, "in p")) && is_served(parse(kind::post, "in p")));
   static_assert(!is_served(parse(kind::local, "in p")) && !has_handler(parse(kind::local, "in p")));
-  for (const kind how : {kind::call, kind::post, kind::local}) {
-    for (const char* text : {"; via a", "; aside"})
-      EXPECT_EQ(parse(how, text).error, parse_error::word) << text;
-  }
-  EXPECT_EQ(parse(kind::custom, "; handled").error, parse_error::word) << "handled without via";
+  for (const kind how : {kind::call, kind::post, kind::local})
+    EXPECT_EQ(parse(how, "; via a").error, parse_error::word);
+  EXPECT_EQ(parse(kind::via, "; in p").error, parse_error::word) << "without a way";
+  EXPECT_EQ(parse(kind::via, "a; in p; via b").error, parse_error::word);
   EXPECT_EQ(parse(kind::custom, "; via").error, parse_error::word);
   EXPECT_EQ(parse(kind::custom, "; via a, via b").error, parse_error::word);
   static_assert(parse(kind::local, "in p; uncaptured").uncaptured);

@@ -4,6 +4,7 @@
 
 #define OUTBOARD_CHECK_post OUTBOARD_CHECK_call
 #define OUTBOARD_CHECK_custom OUTBOARD_CHECK_call
+#define OUTBOARD_CHECK_via OUTBOARD_CHECK_call
 #define OUTBOARD_CHECK_local OUTBOARD_CHECK_call
 #define OUTBOARD_CHECK_later(symbol)
 #define OUTBOARD_CHECK_refused(symbol)

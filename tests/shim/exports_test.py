@@ -10,7 +10,7 @@ import sys
 FLOOR = (2, 31)
 library, tables, plain = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "plain"
 soname, least = sys.argv[4], int(sys.argv[5])
-KINDS = "CALL|POST|CUSTOM|LOCAL|OURS|OURS_BY_VERSION|REFUSED|NEWER|INJECTED" + ("|LATER" if soname == "libcuda.so.1" else "")
+KINDS = "CALL|POST|CUSTOM|VIA|LOCAL|OURS|OURS_BY_VERSION|REFUSED|NEWER|INJECTED" + ("|LATER" if soname == "libcuda.so.1" else "")
 
 
 def lines(*command):

@@ -84,7 +84,6 @@ constexpr limited limits[] = {
 struct kind_column {
   kind how;
   std::string_view title, meaning;
-  bool handler = true;  ///< of the custom kind: the opcode has one
 };
 
 constexpr kind_column columns[] = {
@@ -92,10 +91,9 @@ constexpr kind_column columns[] = {
     {kind::post, "post", "travels, nobody waits; checked on the front-end"},
     {kind::custom, "custom",
      "hand-written ends, the same wire; *or via*: also under the opcodes of the functions that are named"},
-    {kind::custom, "via",
+    {kind::via, "via",
      "a hand-written front-end, whose request goes under the opcode of the function that is named, or of one "
-     "of them; *aside*: in the hello of a connection of its own",
-     false},
+     "of them; *aside*: in the hello of a connection of its own"},
     {kind::local, "local",
      "answered by the front-end: nothing travels, but for the question whether an open capture forbids it"},
     {kind::later, "later", "promised, not there yet: unknown to cuGetProcAddress, NOT_SUPPORTED when called"},
@@ -104,9 +102,7 @@ constexpr kind_column columns[] = {
 
 using counts = std::array<int, std::size(columns)>;
 
-bool belongs(const function_info& f, const kind_column& c) {
-  return f.about.how == c.how && (c.how != kind::custom || has_handler(f.about) == c.handler);
-}
+bool belongs(const function_info& f, const kind_column& c) { return f.about.how == c.how; }
 
 void add(counts& n, const function_info& f) {
   for (std::size_t i = 0; i < n.size(); ++i) n[i] += belongs(f, columns[i]);

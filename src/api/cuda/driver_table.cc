@@ -18,6 +18,7 @@ void visit_entry(F*& entry, std::string_view name, visitor visit, void* context)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_ENTRY_##how(symbol)
 #define OUTBOARD_ENTRY_post OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
+#define OUTBOARD_ENTRY_via OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_later OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_refused(symbol)

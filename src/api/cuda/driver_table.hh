@@ -17,6 +17,7 @@ struct driver_table {
 #define OUTBOARD_ENTRY_call(symbol) decltype(&::symbol) symbol = nullptr;
 #define OUTBOARD_ENTRY_post OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
+#define OUTBOARD_ENTRY_via OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_later OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_refused(symbol)
@@ -24,6 +25,7 @@ struct driver_table {
 #undef OUTBOARD_ENTRY_call
 #undef OUTBOARD_ENTRY_post
 #undef OUTBOARD_ENTRY_custom
+#undef OUTBOARD_ENTRY_via
 #undef OUTBOARD_ENTRY_local
 #undef OUTBOARD_ENTRY_later
 #undef OUTBOARD_ENTRY_refused

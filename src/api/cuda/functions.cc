@@ -17,6 +17,7 @@ constexpr description refused_description = parse(kind::refused, "");
 #define OUTBOARD_ABOUT_call(symbol) function<opcode::symbol>::about
 #define OUTBOARD_ABOUT_post OUTBOARD_ABOUT_call
 #define OUTBOARD_ABOUT_custom OUTBOARD_ABOUT_call
+#define OUTBOARD_ABOUT_via OUTBOARD_ABOUT_call
 #define OUTBOARD_ABOUT_local OUTBOARD_ABOUT_call
 #define OUTBOARD_ABOUT_later(symbol) later_description
 #define OUTBOARD_ABOUT_refused(symbol) refused_description
@@ -61,6 +62,7 @@ constexpr bool ways_lead_on(std::string_view via) {
 #define OUTBOARD_WAYS_custom(symbol)                               \
   static_assert(ways_lead_on(function<opcode::symbol>::about.via), \
                 #symbol ": it goes via a function whose opcode the server does not know");
+#define OUTBOARD_WAYS_via OUTBOARD_WAYS_custom
 #define OUTBOARD_WAYS_local(symbol)
 #define OUTBOARD_WAYS_later(symbol)
 #define OUTBOARD_WAYS_refused(symbol)

@@ -73,6 +73,7 @@ const function_info* find_function(std::string_view symbol);
 #define OUTBOARD_DESCRIBE_call OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_post OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_custom OUTBOARD_DESCRIBE
+#define OUTBOARD_DESCRIBE_via OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_local OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE(kind_, symbol, text_) \
   OUTBOARD_DESCRIBE_FUNCTION(opcode, decltype(::symbol), kind_, symbol, text_)
@@ -82,6 +83,7 @@ const function_info* find_function(std::string_view symbol);
 #undef OUTBOARD_DESCRIBE_call
 #undef OUTBOARD_DESCRIBE_post
 #undef OUTBOARD_DESCRIBE_custom
+#undef OUTBOARD_DESCRIBE_via
 #undef OUTBOARD_DESCRIBE_local
 #undef OUTBOARD_DESCRIBE
 #undef OUTBOARD_LINE

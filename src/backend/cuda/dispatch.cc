@@ -79,18 +79,14 @@ outcome generated(call& c) {
   return outcome::answer(code);
 }
 
-/// Where a line's requests are carried out, by its kind. A handler is named, and must be there, only where
-/// the words of its line say that the opcode has one.
+/// Where a line's requests are carried out, by its kind.
 #define OUTBOARD_HANDLER_call(symbol) &generated<api::opcode::symbol>
 #define OUTBOARD_HANDLER_post OUTBOARD_HANDLER_call
-#define OUTBOARD_HANDLER_custom(symbol)                                               \
-  [](auto op) -> handler {                                                            \
-    if constexpr (api::has_handler(api::function<op()>::about)) return &ends::symbol; \
-    return nullptr;                                                                   \
-  }(std::integral_constant<api::opcode, api::opcode::symbol>{})
-#define OUTBOARD_HANDLER_local(symbol) nullptr
-#define OUTBOARD_HANDLER_later OUTBOARD_HANDLER_local
-#define OUTBOARD_HANDLER_refused OUTBOARD_HANDLER_local
+#define OUTBOARD_HANDLER_custom(symbol) &ends::symbol
+#define OUTBOARD_HANDLER_via(symbol) nullptr
+#define OUTBOARD_HANDLER_local OUTBOARD_HANDLER_via
+#define OUTBOARD_HANDLER_later OUTBOARD_HANDLER_via
+#define OUTBOARD_HANDLER_refused OUTBOARD_HANDLER_via
 
 /// By opcode: a look-up is on the way of every request.
 std::vector<handler> make_table() {
@@ -106,8 +102,9 @@ std::vector<handler> make_table() {
 #include "api/cuda/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER
-#define SERVICE(name) add(static_cast<std::uint32_t>(marshal::service::name), &ends::name);
-#include "backend/cuda/services.def"
+#define SERVICE(name, number, request, reply) \
+  add(static_cast<std::uint32_t>(marshal::service::name), &ends::name);
+#include "marshal/cuda/services.def"
 #undef SERVICE
   return table;
 }

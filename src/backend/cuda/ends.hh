@@ -1,5 +1,5 @@
-// Declares the hand-written handlers: of every CUSTOM function (one that travels under the opcodes of others
-// has none: has_handler), and of every service. A missing one is a link error.
+// Declares the hand-written handlers: of every CUSTOM function, and of every service. A missing one is a link
+// error.
 #pragma once
 
 #include "backend/cuda/call.hh"
@@ -11,6 +11,7 @@ namespace outboard::backend::ends {
 #define OUTBOARD_HANDLER_call(symbol)
 #define OUTBOARD_HANDLER_post(symbol)
 #define OUTBOARD_HANDLER_custom(symbol) outcome symbol(call& c);
+#define OUTBOARD_HANDLER_via(symbol)
 #define OUTBOARD_HANDLER_local(symbol)
 #define OUTBOARD_HANDLER_later(symbol)
 #define OUTBOARD_HANDLER_refused(symbol)
@@ -18,14 +19,15 @@ namespace outboard::backend::ends {
 #undef OUTBOARD_HANDLER_call
 #undef OUTBOARD_HANDLER_post
 #undef OUTBOARD_HANDLER_custom
+#undef OUTBOARD_HANDLER_via
 #undef OUTBOARD_HANDLER_local
 #undef OUTBOARD_HANDLER_later
 #undef OUTBOARD_HANDLER_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER
 
-#define SERVICE(name) outcome name(call& c);
-#include "backend/cuda/services.def"
+#define SERVICE(name, number, request, reply) outcome name(call& c);
+#include "marshal/cuda/services.def"
 #undef SERVICE
 
 }  // namespace outboard::backend::ends

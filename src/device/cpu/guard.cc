@@ -47,6 +47,7 @@ void guard_entries(api::driver_table& table) {
   guard<api::opcode::symbol, &api::driver_table::symbol, decltype(::symbol)>(table);
 #define OUTBOARD_GUARD_post OUTBOARD_GUARD_call
 #define OUTBOARD_GUARD_custom OUTBOARD_GUARD_call
+#define OUTBOARD_GUARD_via OUTBOARD_GUARD_call
 #define OUTBOARD_GUARD_local OUTBOARD_GUARD_call
 #define OUTBOARD_GUARD_later(symbol)
 #define OUTBOARD_GUARD_refused(symbol)
@@ -54,6 +55,7 @@ void guard_entries(api::driver_table& table) {
 #undef OUTBOARD_GUARD_call
 #undef OUTBOARD_GUARD_post
 #undef OUTBOARD_GUARD_custom
+#undef OUTBOARD_GUARD_via
 #undef OUTBOARD_GUARD_local
 #undef OUTBOARD_GUARD_later
 #undef OUTBOARD_GUARD_refused

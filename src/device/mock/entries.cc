@@ -71,6 +71,7 @@ void fill_entries(api::driver_table& table) {
   table.symbol = &entry<api::opcode::symbol, decltype(::symbol), &api::driver_table::symbol>::call;
 #define OUTBOARD_FILL_post OUTBOARD_FILL_call
 #define OUTBOARD_FILL_custom OUTBOARD_FILL_call
+#define OUTBOARD_FILL_via OUTBOARD_FILL_call
 #define OUTBOARD_FILL_local OUTBOARD_FILL_call
 // What programs may not call yet, the back-end may still ask of its device: where there is a behaviour, an
 // entry.
@@ -81,6 +82,7 @@ void fill_entries(api::driver_table& table) {
 #undef OUTBOARD_FILL_call
 #undef OUTBOARD_FILL_post
 #undef OUTBOARD_FILL_custom
+#undef OUTBOARD_FILL_via
 #undef OUTBOARD_FILL_local
 #undef OUTBOARD_FILL_later
 #undef OUTBOARD_FILL_refused

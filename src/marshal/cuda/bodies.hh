@@ -13,27 +13,11 @@
 
 namespace outboard::marshal {
 
-/// Requests that are no function of the driver. Numbers below every chapter's; append-only.
+/// Requests that are no function of the driver.
 enum class service : std::uint32_t {
-  upload = 1,              ///< post: bulk bytes of a module image, before the request that loads it
-  records_export = 2,      ///< call: everything needed to rebuild the session elsewhere
-  records_import = 3,      ///< call: the rebuilding
-  ledger = 4,              ///< call: bytes of memory that the session holds
-  memory_update = 5,       ///< post: bulk: what the program has changed in host memory that kernels see
-  memory_fetch = 6,        ///< call: what kernels have changed in it
-  graph_feed = 7,          ///< post: bytes that the next launch of an executable graph copies to the device
-  share_forget = 8,        ///< call: no descriptor of released memory is open any more
-  board_layout = 9,        ///< call: where the multiprocessors of the context's device lie
-  data_open = 10,          ///< call: takes further connections of the client's for the current context
-  data_in = 11,            ///< post: a copy to the device whose bytes came over one of them
-  data_out = 12,           ///< post: a copy to the host whose bytes go over one of them
-  image_recall = 13,       ///< call: an image that the server may have and that then need not be uploaded
-  memory_watch = 14,       ///< call: memory_fetch, if anything has changed in a few places
-  memory_fetch_live = 15,  ///< call: memory_fetch while other work goes on that may write meanwhile
-  profile_start = 16,      ///< call: what the device does is recorded from now on
-  profile_take = 17,       ///< call: what it has done since the last one
-  profile_stop = 18,       ///< call: no more of that
-  profile_samples = 19,    ///< call: sensors are sampled, or no more; what they said since the last one
+#define SERVICE(name, number, request, reply) name = number,
+#include "marshal/cuda/services.def"
+#undef SERVICE
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.

@@ -5,12 +5,6 @@
 
 namespace outboard::marshal {
 
-#define OUTBOARD_FIELDS(...)  \
-  template <class Visit>      \
-  void fields(Visit& visit) { \
-    visit(__VA_ARGS__);       \
-  }
-
 /// An image by its name, and the proof that the client has it (marshal/cuda/image_name.hh). Size 0: none, the
 /// request is there to be answered.
 struct recall_body {
@@ -24,7 +18,5 @@ struct recall_reply {
   bool found = false;
   OUTBOARD_FIELDS(found)
 };
-
-#undef OUTBOARD_FIELDS
 
 }  // namespace outboard::marshal

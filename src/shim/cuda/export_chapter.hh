@@ -58,6 +58,7 @@ CUresult missing(api::opcode code);
   OUTBOARD_STUB(symbol, custom, (outboard::frontend::cuda::unless_captured<opcode::symbol>([&] { \
                   return outboard::frontend::cuda::ends::symbol(a...);                           \
                 })))
+#define OUTBOARD_EXPORT_via OUTBOARD_EXPORT_custom
 #define OUTBOARD_EXPORT_local OUTBOARD_EXPORT_custom
 #define OUTBOARD_EXPORT_later(symbol)                              \
   [[gnu::used]] static CUresult missing_##symbol() {               \
@@ -70,6 +71,7 @@ CUresult missing(api::opcode code);
 #define CALL(symbol, ...) OUTBOARD_LINE(call, symbol)
 #define POST(symbol, ...) OUTBOARD_LINE(post, symbol)
 #define CUSTOM(symbol, ...) OUTBOARD_LINE(custom, symbol)
+#define VIA(symbol, ...) OUTBOARD_LINE(via, symbol)
 #define LOCAL(symbol, ...) OUTBOARD_LINE(local, symbol)
 #define LATER(symbol, ...) OUTBOARD_LINE(later, symbol)
 #define REFUSED(symbol, ...) OUTBOARD_LINE(refused, symbol)

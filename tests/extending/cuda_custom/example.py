@@ -42,7 +42,7 @@ outcome cuExampleCustom(call& c) {
 
 
 def apply(copy):
-    tables.append_cuda(copy, "peer", "CUSTOM(cuExampleCustom, out sum, in a, in b)")
+    tables.append_cuda(copy, "peer", "CUSTOM(cuExampleCustom, example_body, example_reply, out sum, in a, in b)")
     copy.at_end("src/marshal/cuda/sharing_bodies.hh", MESSAGES)
     copy.at_end("src/frontend/cuda/chapters/peer.cc", END)
     copy.at_end("src/backend/cuda/chapters/peers.cc", HANDLER)
