@@ -164,9 +164,7 @@ void core_dump::finish() {
 }
 
 /// The flags of what is dumped, and whether faults dump.
-outcome ends::cuCoredumpSetAttributeGlobal(call& c) {
-  marshal::limit_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuCoredumpSetAttributeGlobal(call& c, const marshal::limit_body& body) {
   return outcome::answer(c.session.dumps().set(c.driver(), body.value != 0, body.limit));
 }
 

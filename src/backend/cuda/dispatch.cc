@@ -79,31 +79,51 @@ outcome generated(call& c) {
   return outcome::answer(code);
 }
 
-/// Where a line's requests are carried out, by its kind.
-#define OUTBOARD_HANDLER_call(symbol) &generated<api::opcode::symbol>
-#define OUTBOARD_HANDLER_post OUTBOARD_HANDLER_call
-#define OUTBOARD_HANDLER_custom(symbol) &ends::symbol
-#define OUTBOARD_HANDLER_via(symbol) nullptr
-#define OUTBOARD_HANDLER_local OUTBOARD_HANDLER_via
-#define OUTBOARD_HANDLER_later OUTBOARD_HANDLER_via
-#define OUTBOARD_HANDLER_refused OUTBOARD_HANDLER_via
+/// Reads the request, as its line has it, and calls the hand-written handler with it.
+template <class Request, auto* Handler>
+outcome written(call& c) {
+  if constexpr (marshal::hand_form<Request>) {
+    return Handler(c);
+  } else if constexpr (std::is_same_v<Request, marshal::nothing>) {
+    return c.body.finished() ? Handler(c) : outcome::malformed();
+  } else if constexpr (std::is_same_v<Request, marshal::raw_bytes>) {
+    return Handler(c, c.body.bytes(c.body.rest().size()));
+  } else {
+    const auto body = marshal::take_body<marshal::body_of<Request>>(c.body);
+    if constexpr (marshal::plain_form<Request>) {
+      return c.body.finished() ? Handler(c, body) : outcome::malformed();
+    } else {
+      return c.body.ok() ? Handler(c, body, c.body.rest()) : outcome::malformed();
+    }
+  }
+}
 
 /// By opcode: a look-up is on the way of every request.
 std::vector<handler> make_table() {
   std::vector<handler> table;
   const auto add = [&](std::uint32_t code, handler h) {
-    if (!h) return;
     if (code >= table.size()) table.resize(code + 1);
     table[code] = h;
   };
 #define CHAPTER(number, file)
-#define OUTBOARD_LINE(how, symbol, ...) \
-  add(static_cast<std::uint32_t>(api::opcode::symbol), OUTBOARD_HANDLER_##how(symbol));
+#define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_GENERATED_##how(symbol)
+#define OUTBOARD_GENERATED_call(symbol) \
+  add(static_cast<std::uint32_t>(api::opcode::symbol), &generated<api::opcode::symbol>);
+#define OUTBOARD_GENERATED_post OUTBOARD_GENERATED_call
+#define OUTBOARD_GENERATED_custom(symbol)
+#define OUTBOARD_GENERATED_via(symbol)
+#define OUTBOARD_GENERATED_local(symbol)
+#define OUTBOARD_GENERATED_later(symbol)
+#define OUTBOARD_GENERATED_refused(symbol)
+#define OUTBOARD_MESSAGE(symbol, request_, reply_)     \
+  add(static_cast<std::uint32_t>(api::opcode::symbol), \
+      &written<marshal::message<api::opcode::symbol>::request, &ends::symbol>);
 #include "api/cuda/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER
-#define SERVICE(name, number, request, reply) \
-  add(static_cast<std::uint32_t>(marshal::service::name), &ends::name);
+#define SERVICE(name, number, request_, reply_)           \
+  add(static_cast<std::uint32_t>(marshal::service::name), \
+      &written<marshal::message<marshal::service::name>::request, &ends::name>);
 #include "marshal/cuda/services.def"
 #undef SERVICE
   return table;

@@ -116,9 +116,7 @@ CUresult replay_record(call& c, const marshal::record_body& r) {
   return c.session.replay(c.own, header, {payload.begin(), payload.end()});
 }
 
-outcome ends::records_export(call& c) {
-  marshal::export_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::records_export(call& c, const marshal::export_body& body) {
   std::vector<std::byte>& buffer = c.session.export_buffer();
   if (body.offset == 0) {
     buffer.clear();
@@ -137,10 +135,9 @@ outcome ends::records_export(call& c) {
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome ends::records_import(call& c) {
-  marshal::import_body body;
+outcome ends::records_import(call& c, const marshal::import_body& body) {
   const std::vector<std::byte> bytes = c.take_upload();
-  if (!take_all(c, body) || bytes.size() != body.size) return outcome::malformed();
+  if (bytes.size() != body.size) return outcome::malformed();
   wire::reader from(bytes);
   std::int64_t replayed = 0;
   CUresult code = CUDA_SUCCESS;

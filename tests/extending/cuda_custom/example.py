@@ -31,9 +31,7 @@ CUresult ends::cuExampleCustom(unsigned* sum, unsigned a, unsigned b) {
 }
 """
 HANDLER = """
-outcome cuExampleCustom(call& c) {
-  marshal::example_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuExampleCustom(call& c, const marshal::example_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   marshal::put_body(c.reply, marshal::example_reply{.sum = body.a + body.b});
   return outcome::answer(CUDA_SUCCESS);

@@ -40,9 +40,7 @@ outcome keep(call& c, const marshal::array_body& body, CUresult code, H native, 
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome make(call& c, bool mipmapped) {
-  marshal::array_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome make(call& c, const marshal::array_body& body, bool mipmapped) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUDA_ARRAY3D_DESCRIPTOR about{};
   about.Width = body.width, about.Height = body.height, about.Depth = body.depth;
@@ -66,9 +64,7 @@ outcome make(call& c, bool mipmapped) {
 
 /// `get` gives the native array of a part: a level or a plane.
 template <class H, class Get>
-outcome part(call& c, Get&& get) {
-  marshal::subarray_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome part(call& c, const marshal::subarray_body& body, Get&& get) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   H parent = nullptr;
   CUarray made = nullptr;
@@ -83,9 +79,7 @@ outcome part(call& c, Get&& get) {
 }
 
 template <class H>
-outcome destroy(call& c, CUresult (*entry)(H)) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome destroy(call& c, const marshal::handle_body& body, CUresult (*entry)(H)) {
   H native = nullptr;
   if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS)
     return outcome::answer(code);
@@ -98,9 +92,8 @@ outcome destroy(call& c, CUresult (*entry)(H)) {
 }
 
 template <class H>
-outcome sparse(call& c, CUresult (*entry)(CUDA_ARRAY_SPARSE_PROPERTIES*, H)) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome sparse(call& c, const marshal::handle_body& body,
+               CUresult (*entry)(CUDA_ARRAY_SPARSE_PROPERTIES*, H)) {
   H native = nullptr;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve(body.handle, native);
@@ -127,27 +120,33 @@ void forget_arrays_of_context(object_tables& objects, std::uint64_t context) {
 
 namespace ends {
 
-outcome cuArray3DCreate_v2(call& c) { return make(c, false); }
-outcome cuMipmappedArrayCreate(call& c) { return make(c, true); }
+outcome cuArray3DCreate_v2(call& c, const marshal::array_body& body) { return make(c, body, false); }
+outcome cuMipmappedArrayCreate(call& c, const marshal::array_body& body) { return make(c, body, true); }
 
-outcome cuMipmappedArrayGetLevel(call& c) {
-  return part<CUmipmappedArray>(c, [&](CUarray* made, CUmipmappedArray parent, std::uint32_t level) {
+outcome cuMipmappedArrayGetLevel(call& c, const marshal::subarray_body& body) {
+  return part<CUmipmappedArray>(c, body, [&](CUarray* made, CUmipmappedArray parent, std::uint32_t level) {
     return call_driver(c.driver().cuMipmappedArrayGetLevel, made, parent, level);
   });
 }
 
-outcome cuArrayGetPlane(call& c) {
-  return part<CUarray>(c, [&](CUarray* made, CUarray parent, std::uint32_t plane) {
+outcome cuArrayGetPlane(call& c, const marshal::subarray_body& body) {
+  return part<CUarray>(c, body, [&](CUarray* made, CUarray parent, std::uint32_t plane) {
     return call_driver(c.driver().cuArrayGetPlane, made, parent, plane);
   });
 }
 
-outcome cuArrayDestroy(call& c) { return destroy(c, c.driver().cuArrayDestroy); }
-outcome cuMipmappedArrayDestroy(call& c) { return destroy(c, c.driver().cuMipmappedArrayDestroy); }
+outcome cuArrayDestroy(call& c, const marshal::handle_body& body) {
+  return destroy(c, body, c.driver().cuArrayDestroy);
+}
+outcome cuMipmappedArrayDestroy(call& c, const marshal::handle_body& body) {
+  return destroy(c, body, c.driver().cuMipmappedArrayDestroy);
+}
 
-outcome cuArrayGetSparseProperties(call& c) { return sparse(c, c.driver().cuArrayGetSparseProperties); }
-outcome cuMipmappedArrayGetSparseProperties(call& c) {
-  return sparse(c, c.driver().cuMipmappedArrayGetSparseProperties);
+outcome cuArrayGetSparseProperties(call& c, const marshal::handle_body& body) {
+  return sparse(c, body, c.driver().cuArrayGetSparseProperties);
+}
+outcome cuMipmappedArrayGetSparseProperties(call& c, const marshal::handle_body& body) {
+  return sparse(c, body, c.driver().cuMipmappedArrayGetSparseProperties);
 }
 
 }  // namespace ends

@@ -37,7 +37,6 @@ CUresult pairs_of_current(const api::driver_table& d, std::size_t& pairs) {
 }  // namespace
 
 outcome ends::board_layout(call& c) {
-  if (!c.body.finished()) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   const api::driver_table& d = c.driver();
   const void* found = nullptr;

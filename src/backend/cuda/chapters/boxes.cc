@@ -150,11 +150,9 @@ bool sound(const box_copy_body& body, std::uint64_t& bytes) {
 
 }  // namespace
 
-outcome ends::cuMemcpy3D_v2(call& c) {
-  const auto body = marshal::take_body<box_copy_body>(c.body);
-  const std::span<const std::byte> bytes = c.body.rest();
+outcome ends::cuMemcpy3D_v2(call& c, const box_copy_body& body, std::span<const std::byte> bytes) {
   std::uint64_t size = 0;
-  if (!c.body.ok() || !sound(body, size)) return outcome::malformed();
+  if (!sound(body, size)) return outcome::malformed();
   if (is(body.from, box_kind::host)) {
     if (bytes.size() != size || size > staging::largest) return outcome::malformed();
     return box_in(c, body, bytes);
@@ -163,13 +161,10 @@ outcome ends::cuMemcpy3D_v2(call& c) {
   return is(body.to, box_kind::host) ? box_out(c, body, size) : box_between(c, body);
 }
 
-outcome ends::cuMemcpyHtoA_v2(call& c) {
-  const auto body = marshal::take_body<marshal::array_copy_body>(c.body);
-  const std::span<const std::byte> bytes = c.body.rest();
-  if (!c.body.ok() || !known(body.how) || bytes.size() != body.size || bytes.empty() ||
-      bytes.size() > staging::largest) {
+outcome ends::cuMemcpyHtoA_v2(call& c, const marshal::array_copy_body& body,
+                              std::span<const std::byte> bytes) {
+  if (!known(body.how) || bytes.size() != body.size || bytes.empty() || bytes.size() > staging::largest)
     return outcome::malformed();
-  }
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUstream asked = nullptr;
   CUarray array = nullptr;
@@ -192,9 +187,8 @@ outcome ends::cuMemcpyHtoA_v2(call& c) {
   return outcome::answer(finish_if_synchronous(c, body.how, stream));
 }
 
-outcome ends::cuMemcpyAtoH_v2(call& c) {
-  marshal::array_copy_body body;
-  if (!take_all(c, body) || !known(body.how)) return outcome::malformed();
+outcome ends::cuMemcpyAtoH_v2(call& c, const marshal::array_copy_body& body) {
+  if (!known(body.how)) return outcome::malformed();
   CUstream asked = nullptr;
   CUarray array = nullptr;
   CUresult code = c.refused;

@@ -10,11 +10,8 @@ namespace {
 /// A graph of a million nodes is real; a reply must stay below a frame.
 constexpr std::size_t most_nodes = 1 << 20;
 
-bool take_stream(call& c, marshal::capture_body& body, CUstream& stream, outcome& failed) {
-  if (!take_all(c, body)) return failed = outcome::malformed(), false;
-  failed = outcome::answer(c.refused != CUDA_SUCCESS ? c.refused
-                                                     : c.objects().resolve_stream(body.stream, stream));
-  return failed.code == CUDA_SUCCESS;
+CUresult stream_of(call& c, const marshal::capture_body& body, CUstream& stream) {
+  return c.refused != CUDA_SUCCESS ? c.refused : c.objects().resolve_stream(body.stream, stream);
 }
 
 /// An end that fails may leave the capture open: only the driver knows.
@@ -41,11 +38,9 @@ CUresult try_unsafe(call& c) {
 
 namespace ends {
 
-outcome cuStreamBeginCapture_v2(call& c) {
-  marshal::capture_body body;
+outcome cuStreamBeginCapture_v2(call& c, const marshal::capture_body& body) {
   CUstream stream = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_stream(c, body, stream, failed)) return failed;
+  if (const CUresult code = stream_of(c, body, stream); code != CUDA_SUCCESS) return outcome::answer(code);
   const auto entry =
       body.per_thread ? c.driver().cuStreamBeginCapture_v2_ptsz : c.driver().cuStreamBeginCapture_v2;
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
@@ -54,11 +49,9 @@ outcome cuStreamBeginCapture_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuStreamEndCapture(call& c) {
-  marshal::capture_body body;
+outcome cuStreamEndCapture(call& c, const marshal::capture_body& body) {
   CUstream stream = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_stream(c, body, stream, failed)) return failed;
+  if (const CUresult code = stream_of(c, body, stream); code != CUDA_SUCCESS) return outcome::answer(code);
   const auto entry = body.per_thread ? c.driver().cuStreamEndCapture_ptsz : c.driver().cuStreamEndCapture;
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   CUgraph graph = nullptr;
@@ -70,11 +63,9 @@ outcome cuStreamEndCapture(call& c) {
   return c.objects().create(body.graph, graph, c.as_record()) ? outcome::answer(code) : outcome::malformed();
 }
 
-outcome cuStreamIsCapturing(call& c) {
-  marshal::capture_body body;
+outcome cuStreamIsCapturing(call& c, const marshal::capture_body& body) {
   CUstream stream = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_stream(c, body, stream, failed)) return failed;
+  if (const CUresult code = stream_of(c, body, stream); code != CUDA_SUCCESS) return outcome::answer(code);
   const auto entry = body.per_thread ? c.driver().cuStreamIsCapturing_ptsz : c.driver().cuStreamIsCapturing;
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -85,11 +76,9 @@ outcome cuStreamIsCapturing(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuStreamGetCaptureInfo_v2(call& c) {
-  marshal::capture_body body;
+outcome cuStreamGetCaptureInfo_v2(call& c, const marshal::capture_body& body) {
   CUstream stream = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_stream(c, body, stream, failed)) return failed;
+  if (const CUresult code = stream_of(c, body, stream); code != CUDA_SUCCESS) return outcome::answer(code);
   const api::driver_table& d = c.driver();
   const auto with_edges = body.per_thread ? d.cuStreamGetCaptureInfo_v3_ptsz : d.cuStreamGetCaptureInfo_v3;
   const auto plain = body.per_thread ? d.cuStreamGetCaptureInfo_v2_ptsz : d.cuStreamGetCaptureInfo_v2;
@@ -117,10 +106,8 @@ outcome cuStreamGetCaptureInfo_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuStreamBeginCaptureToGraph(call& c) {
-  marshal::capture_nodes_body body;
-  if (!take_all(c, body) || (!body.edges.empty() && body.edges.size() != body.nodes.size()))
-    return outcome::malformed();
+outcome cuStreamBeginCaptureToGraph(call& c, const marshal::capture_nodes_body& body) {
+  if (!body.edges.empty() && body.edges.size() != body.nodes.size()) return outcome::malformed();
   const auto entry =
       body.per_thread ? c.driver().cuStreamBeginCaptureToGraph_ptsz : c.driver().cuStreamBeginCaptureToGraph;
   CUstream stream = nullptr;
@@ -138,10 +125,8 @@ outcome cuStreamBeginCaptureToGraph(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuStreamUpdateCaptureDependencies_v2(call& c) {
-  marshal::capture_nodes_body body;
-  if (!take_all(c, body) || (!body.edges.empty() && body.edges.size() != body.nodes.size()))
-    return outcome::malformed();
+outcome cuStreamUpdateCaptureDependencies_v2(call& c, const marshal::capture_nodes_body& body) {
+  if (!body.edges.empty() && body.edges.size() != body.nodes.size()) return outcome::malformed();
   const api::driver_table& d = c.driver();
   const auto with_edges =
       body.per_thread ? d.cuStreamUpdateCaptureDependencies_v2_ptsz : d.cuStreamUpdateCaptureDependencies_v2;
@@ -162,9 +147,7 @@ outcome cuStreamUpdateCaptureDependencies_v2(call& c) {
 }
 
 /// A copy of a stream under capture: a node that works on a block of ours (graph_copies.hh).
-outcome cuGraphAddMemcpyNode(call& c) {
-  marshal::captured_copy_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphAddMemcpyNode(call& c, const marshal::captured_copy_body& body) {
   const api::driver_table& d = c.driver();
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
@@ -191,9 +174,8 @@ outcome cuGraphAddMemcpyNode(call& c) {
 }
 
 /// The same of any shape.
-outcome cuMemcpy3DAsync_v2(call& c) {
-  marshal::captured_box_body body;
-  if (!take_all(c, body) || !is_copy(body.node)) return outcome::malformed();
+outcome cuMemcpy3DAsync_v2(call& c, const marshal::captured_box_body& body) {
+  if (!is_copy(body.node)) return outcome::malformed();
   const api::driver_table& d = c.driver();
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
@@ -217,9 +199,7 @@ outcome cuMemcpy3DAsync_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuThreadExchangeStreamCaptureMode(call& c) {
-  marshal::capture_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuThreadExchangeStreamCaptureMode(call& c, const marshal::capture_body& body) {
   if (body.mode == marshal::ask_capture)
     return outcome::answer(c.refused != CUDA_SUCCESS ? c.refused : try_unsafe(c));
   auto mode = static_cast<CUstreamCaptureMode>(body.mode);

@@ -71,17 +71,15 @@ outcome made(call& c, std::uint64_t handle, CUresult code, CUcontext native) {
 
 }  // namespace
 
-outcome ends::cuDevicePrimaryCtxRetain(call& c) {
-  marshal::context_body body;
-  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+outcome ends::cuDevicePrimaryCtxRetain(call& c, const marshal::context_body& body) {
+  if (!known_device(c, body.device)) return outcome::malformed();
   CUcontext native = nullptr;
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRetain, &native, body.device);
   return made(c, body.handle, code, native);
 }
 
-outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
-  marshal::context_body body;
-  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+outcome ends::cuDevicePrimaryCtxRelease_v2(call& c, const marshal::context_body& body) {
+  if (!known_device(c, body.device)) return outcome::malformed();
   // Taking a context down costs the driver a tenth of a second and more: not for a program that is about to
   // end.
   if (c.core.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
@@ -94,9 +92,8 @@ outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
-  marshal::context_body body;
-  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+outcome ends::cuDevicePrimaryCtxReset_v2(call& c, const marshal::context_body& body) {
+  if (!known_device(c, body.device)) return outcome::malformed();
   const ending_copies copies(c, body.handle);
   drop_mirrors(c, body.handle);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxReset_v2, body.device);
@@ -105,16 +102,14 @@ outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome ends::cuDevicePrimaryCtxSetFlags_v2(call& c) {
-  marshal::context_body body;
-  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+outcome ends::cuDevicePrimaryCtxSetFlags_v2(call& c, const marshal::context_body& body) {
+  if (!known_device(c, body.device)) return outcome::malformed();
   const unsigned flags = c.session.dumps().allowed_context_flags(body.flags);
   return outcome::answer(invoke(c.driver().cuDevicePrimaryCtxSetFlags_v2, body.device, flags));
 }
 
-outcome ends::cuCtxCreate_v2(call& c) {
-  marshal::context_body body;
-  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+outcome ends::cuCtxCreate_v2(call& c, const marshal::context_body& body) {
+  if (!known_device(c, body.device)) return outcome::malformed();
   CUcontext native = nullptr;
   const unsigned flags = c.session.dumps().allowed_context_flags(body.flags);
   const CUresult code = invoke(c.driver().cuCtxCreate_v2, &native, flags, body.device);
@@ -122,9 +117,7 @@ outcome ends::cuCtxCreate_v2(call& c) {
   return made(c, body.handle, code, native);
 }
 
-outcome ends::cuCtxDestroy_v2(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuCtxDestroy_v2(call& c, const marshal::handle_body& body) {
   CUcontext native = nullptr;
   if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS)
     return outcome::answer(code);
@@ -137,28 +130,23 @@ outcome ends::cuCtxDestroy_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome ends::cuCtxSetLimit(call& c) {
-  marshal::limit_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuCtxSetLimit(call& c, const marshal::limit_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   const auto limit = static_cast<CUlimit>(body.limit);
   const CUresult code = invoke(c.driver().cuCtxSetLimit, limit, body.value);
   std::size_t now = 0;  // the driver rounds: the front-end remembers what is in force
   if (code == CUDA_SUCCESS && c.driver().cuCtxGetLimit) c.driver().cuCtxGetLimit(&now, limit);
-  c.reply.put(static_cast<std::uint64_t>(now));
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(now)});
   if (code == CUDA_SUCCESS) c.objects().amend(c.header.context, c.as_record());
   return outcome::answer(code);
 }
 
-outcome ends::cuCtxSetCacheConfig(call& c) {
-  marshal::number_reply body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuCtxSetCacheConfig(call& c, const marshal::number_reply& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   return outcome::answer(invoke(c.driver().cuCtxSetCacheConfig, static_cast<CUfunc_cache>(body.value)));
 }
 
 outcome ends::cuCtxSynchronize(call& c) {
-  if (!c.body.finished()) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   const std::uint64_t mark = c.session.work().mark();
   unseen_output& output = c.session.unseen();

@@ -45,10 +45,8 @@ CUresult copy_out_of(call& c, const staging::block& block, std::size_t size, CUd
   return code;
 }
 
-outcome ends::cuMemcpyHtoD_v2(call& c) {
-  const auto body = marshal::take_body<marshal::copy_in_body>(c.body);
-  const std::span<const std::byte> bytes = c.body.rest();
-  if (!c.body.ok() || !known(body.how) || bytes.size() > staging::largest) return outcome::malformed();
+outcome ends::cuMemcpyHtoD_v2(call& c, const marshal::copy_in_body& body, std::span<const std::byte> bytes) {
+  if (!known(body.how) || bytes.size() > staging::largest) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUstream asked = nullptr;
   if (const CUresult code = c.objects().resolve_stream(body.stream, asked); code != CUDA_SUCCESS) {
@@ -67,9 +65,8 @@ outcome ends::cuMemcpyHtoD_v2(call& c) {
   return outcome::answer(code == CUDA_SUCCESS ? finish_if_synchronous(c, body.how, stream) : code);
 }
 
-outcome ends::cuMemcpyDtoH_v2(call& c) {
-  marshal::copy_out_body body;
-  if (!take_all(c, body) || !known(body.how)) return outcome::malformed();
+outcome ends::cuMemcpyDtoH_v2(call& c, const marshal::copy_out_body& body) {
+  if (!known(body.how)) return outcome::malformed();
   const bool per_thread = marshal::per_thread(body.how);
   CUstream asked = nullptr;
   CUresult code = c.refused;
@@ -85,9 +82,8 @@ outcome ends::cuMemcpyDtoH_v2(call& c) {
 }
 
 /// The driver finds out by itself on which side each address lies.
-outcome ends::cuMemcpyAsync(call& c) {
-  marshal::copy_across_body body;
-  if (!take_all(c, body) || !known(body.how)) return outcome::malformed();
+outcome ends::cuMemcpyAsync(call& c, const marshal::copy_across_body& body) {
+  if (!known(body.how)) return outcome::malformed();
   // The worker's own memory must not be named: only the first page of what both sides share.
   constexpr std::uint64_t page = 4096;
   if (body.done_at != 0 && (body.done_at % sizeof body.done != 0 || !marshal::on_stream(body.how) ||

@@ -32,9 +32,8 @@ CUresult copy_and_send(call& c, const marshal::data_out_body& body) {
 
 }  // namespace
 
-outcome ends::data_open(call& c) {
-  const auto body = marshal::take_body<marshal::data_open_body>(c.body);
-  if (!c.body.finished() || !well_formed(body)) return outcome::malformed();
+outcome ends::data_open(call& c, const marshal::data_open_body& body) {
+  if (!well_formed(body)) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   if (c.header.context == 0) return outcome::answer(CUDA_ERROR_INVALID_CONTEXT);
   const auto reply = c.core.open_data_connections(body, c.header.context);
@@ -43,9 +42,8 @@ outcome ends::data_open(call& c) {
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome ends::data_in(call& c) {
-  const auto body = marshal::take_body<marshal::data_in_body>(c.body);
-  if (!c.body.finished() || !known(body.how)) return outcome::malformed();
+outcome ends::data_in(call& c, const marshal::data_in_body& body) {
+  if (!known(body.how)) return outcome::malformed();
   const auto piece = c.core.data().take(c.header.context, body.number);
   if (!piece) return outcome::answer(CUDA_ERROR_UNKNOWN);
   CUstream asked = nullptr;
@@ -62,10 +60,8 @@ outcome ends::data_in(call& c) {
 }
 
 /// The client hears of a failure where it waits for the bytes, and not once more.
-outcome ends::data_out(call& c) {
-  const auto body = marshal::take_body<marshal::data_out_body>(c.body);
-  if (!c.body.finished() || !known(body.how) || body.size == 0 || body.size > marshal::max_data_piece)
-    return outcome::malformed();
+outcome ends::data_out(call& c, const marshal::data_out_body& body) {
+  if (!known(body.how) || body.size == 0 || body.size > marshal::max_data_piece) return outcome::malformed();
   const relaxed_capture relaxed(c.driver());
   const CUresult code = copy_and_send(c, body);
   std::unique_ptr<data_piece> none;

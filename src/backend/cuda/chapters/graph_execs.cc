@@ -195,9 +195,7 @@ void take_over(exec_needs& needs, exec_needs&& next) {
 
 namespace ends {
 
-outcome cuGraphInstantiateWithParams(call& c) {
-  marshal::instantiate_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphInstantiateWithParams(call& c, const marshal::instantiate_body& body) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
   marshal::instantiate_reply said;
@@ -217,10 +215,7 @@ outcome cuGraphInstantiateWithParams(call& c) {
                                                                               : outcome::malformed();
 }
 
-outcome graph_feed(call& c) {
-  const auto body = marshal::take_body<marshal::feed_body>(c.body);
-  const std::span<const std::byte> bytes = c.body.rest();
-  if (!c.body.ok()) return outcome::malformed();
+outcome graph_feed(call& c, const marshal::feed_body& body, std::span<const std::byte> bytes) {
   exec_needs* needs = needs_of(c, body.exec);
   if (!needs) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
   if (bytes.size() > bytes_of(needs->sources) - std::min(bytes_of(needs->sources), needs->fed.size()))
@@ -229,9 +224,7 @@ outcome graph_feed(call& c) {
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome cuGraphLaunch(call& c) {
-  marshal::graph_launch_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphLaunch(call& c, const marshal::graph_launch_body& body) {
   launch_order o;
   CUresult code = take_launch(c, body, o);
   if (code == CUDA_SUCCESS) code = c.session.limits().admit_graph();
@@ -259,9 +252,7 @@ outcome cuGraphLaunch(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphUpload(call& c) {
-  marshal::graph_launch_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphUpload(call& c, const marshal::graph_launch_body& body) {
   launch_order o;
   const CUresult code = take_launch(c, body, o);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
@@ -269,9 +260,7 @@ outcome cuGraphUpload(call& c) {
       call_driver(o.per_thread ? c.driver().cuGraphUpload_ptsz : c.driver().cuGraphUpload, o.exec, o.stream));
 }
 
-outcome cuGraphExecDestroy(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphExecDestroy(call& c, const marshal::handle_body& body) {
   CUgraphExec exec = nullptr;
   CUresult code = find(c, body.handle, exec);
   if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGraphExecDestroy, exec);
@@ -284,9 +273,7 @@ outcome cuGraphExecDestroy(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphExecUpdate_v2(call& c) {
-  marshal::update_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphExecUpdate_v2(call& c, const marshal::update_body& body) {
   CUgraphExec exec = nullptr;
   CUgraph graph = nullptr;
   CUgraphExecUpdateResultInfo info{CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
@@ -325,9 +312,7 @@ outcome cuGraphExecUpdate_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphExecGetFlags(call& c) {
-  marshal::instantiate_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphExecGetFlags(call& c, const marshal::instantiate_body& body) {
   CUgraphExec exec = nullptr;
   cuuint64_t flags = 0;
   CUresult code = find(c, body.exec, exec);
@@ -336,9 +321,7 @@ outcome cuGraphExecGetFlags(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphNodeSetEnabled(call& c) {
-  marshal::instantiate_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphNodeSetEnabled(call& c, const marshal::instantiate_body& body) {
   CUgraphExec exec = nullptr;
   CUgraphNode node = nullptr;
   CUresult code = find(c, body.exec, exec);
@@ -365,9 +348,7 @@ outcome cuGraphNodeSetEnabled(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphNodeGetEnabled(call& c) {
-  marshal::instantiate_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphNodeGetEnabled(call& c, const marshal::instantiate_body& body) {
   CUgraphExec exec = nullptr;
   CUgraphNode node = nullptr;
   unsigned on = 0;
@@ -379,9 +360,7 @@ outcome cuGraphNodeGetEnabled(call& c) {
 }
 
 // User objects: the driver's own, with a destructor that runs the client's.
-outcome cuUserObjectCreate(call& c) {
-  marshal::user_object_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuUserObjectCreate(call& c, const marshal::user_object_body& body) {
   auto* function = c.session.host().make(body.id, true);
   CUuserObject object = nullptr;
   const CUresult code = call_driver(c.driver().cuUserObjectCreate, &object, function,
@@ -398,42 +377,38 @@ outcome cuUserObjectCreate(call& c) {
 namespace {
 
 template <class Use>
-outcome with_user_object(call& c, Use&& use) {
-  marshal::user_object_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome with_user_object(call& c, const marshal::user_object_body& body, Use&& use) {
   CUuserObject object = nullptr;
   CUgraph graph = nullptr;
   CUresult code = find(c, body.object, object);
   if (code == CUDA_SUCCESS && body.graph) code = find(c, body.graph, graph);
-  return outcome::answer(code == CUDA_SUCCESS ? use(body, object, graph) : code);
+  return outcome::answer(code == CUDA_SUCCESS ? use(object, graph) : code);
 }
 
 }  // namespace
 
-outcome cuUserObjectRetain(call& c) {
-  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph) {
+outcome cuUserObjectRetain(call& c, const marshal::user_object_body& body) {
+  return with_user_object(c, body, [&](CUuserObject object, CUgraph) {
     return call_driver(c.driver().cuUserObjectRetain, object, body.count);
   });
 }
-outcome cuUserObjectRelease(call& c) {
-  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph) {
+outcome cuUserObjectRelease(call& c, const marshal::user_object_body& body) {
+  return with_user_object(c, body, [&](CUuserObject object, CUgraph) {
     return call_driver(c.driver().cuUserObjectRelease, object, body.count);
   });
 }
-outcome cuGraphRetainUserObject(call& c) {
-  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph graph) {
+outcome cuGraphRetainUserObject(call& c, const marshal::user_object_body& body) {
+  return with_user_object(c, body, [&](CUuserObject object, CUgraph graph) {
     return call_driver(c.driver().cuGraphRetainUserObject, graph, object, body.count, body.flags);
   });
 }
-outcome cuGraphReleaseUserObject(call& c) {
-  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph graph) {
+outcome cuGraphReleaseUserObject(call& c, const marshal::user_object_body& body) {
+  return with_user_object(c, body, [&](CUuserObject object, CUgraph graph) {
     return call_driver(c.driver().cuGraphReleaseUserObject, graph, object, body.count);
   });
 }
 
-outcome cuGraphConditionalHandleCreate(call& c) {
-  marshal::user_object_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphConditionalHandleCreate(call& c, const marshal::user_object_body& body) {
   CUgraph graph = nullptr;
   CUcontext context = nullptr;
   CUgraphConditionalHandle handle = 0;

@@ -449,9 +449,8 @@ outcome cuGraphAddNode_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphNodeSetParams(call& c) {
-  marshal::set_node_body body;
-  if (!take_all(c, body) || !well_formed(body.node)) return outcome::malformed();
+outcome cuGraphNodeSetParams(call& c, const marshal::set_node_body& body) {
+  if (!well_formed(body.node)) return outcome::malformed();
   CUgraphNode node = nullptr;
   native_node native;
   CUresult code = c.refused;
@@ -464,9 +463,8 @@ outcome cuGraphNodeSetParams(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphExecNodeSetParams(call& c) {
-  marshal::set_node_body body;
-  if (!take_all(c, body) || !well_formed(body.node)) return outcome::malformed();
+outcome cuGraphExecNodeSetParams(call& c, const marshal::set_node_body& body) {
+  if (!well_formed(body.node)) return outcome::malformed();
   CUgraphNode node = nullptr;
   CUgraphExec exec = nullptr;
   native_node native;

@@ -230,9 +230,7 @@ CUresult print(const api::driver_table& d, CUgraph graph, unsigned flags, std::s
 
 namespace ends {
 
-outcome cuGraphKernelNodeGetParams_v2(call& c) {
-  marshal::nodes_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphKernelNodeGetParams_v2(call& c, const marshal::nodes_body& body) {
   CUgraphNode node = nullptr;
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   marshal::get_node_reply reply;
@@ -249,9 +247,7 @@ outcome cuGraphKernelNodeGetParams_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphKernelNodeGetAttribute(call& c) {
-  marshal::attribute_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphKernelNodeGetAttribute(call& c, const marshal::attribute_body& body) {
   CUgraphNode node = nullptr;
   if (const CUresult code = find(c, body.subject, node); code != CUDA_SUCCESS) return outcome::answer(code);
   CUkernelNodeAttrValue value{};
@@ -272,9 +268,7 @@ outcome cuGraphKernelNodeGetAttribute(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphKernelNodeCopyAttributes(call& c) {
-  marshal::nodes_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphKernelNodeCopyAttributes(call& c, const marshal::nodes_body& body) {
   CUgraphNode to = nullptr, from = nullptr;
   CUresult code = find(c, body.subject, to);
   if (code == CUDA_SUCCESS) code = find(c, body.capacity, from);
@@ -283,9 +277,7 @@ outcome cuGraphKernelNodeCopyAttributes(call& c) {
       code == CUDA_SUCCESS ? call_driver(c.driver().cuGraphKernelNodeCopyAttributes, to, from) : code);
 }
 
-outcome cuGraphDebugDotPrint(call& c) {
-  marshal::nodes_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphDebugDotPrint(call& c, const marshal::nodes_body& body) {
   CUgraph graph = nullptr;
   marshal::text_reply reply;
   CUresult code = find(c, body.subject, graph);

@@ -44,9 +44,7 @@ outcome answer(call& c, CUresult code, const listing& found, void* graph, bool p
 }
 
 template <class Entry>
-outcome nodes_of_graph(call& c, Entry entry) {
-  marshal::nodes_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome nodes_of_graph(call& c, const marshal::nodes_body& body, Entry entry) {
   CUgraph graph = nullptr;
   listing found;
   CUresult code = find(c, body.subject, graph);
@@ -60,9 +58,7 @@ outcome nodes_of_graph(call& c, Entry entry) {
 }
 
 template <class New, class Old>
-outcome neighbours(call& c, New with_edges, Old plain) {
-  marshal::nodes_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome neighbours(call& c, const marshal::nodes_body& body, New with_edges, Old plain) {
   CUgraphNode node = nullptr;
   listing found;
   CUresult code = find(c, body.subject, node);
@@ -76,9 +72,7 @@ outcome neighbours(call& c, New with_edges, Old plain) {
 }
 
 template <class New, class Old>
-outcome change_edges(call& c, New with_edges, Old plain) {
-  marshal::edges_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome change_edges(call& c, const marshal::edges_body& body, New with_edges, Old plain) {
   if (body.from.size() != body.to.size() || (!body.edges.empty() && body.edges.size() != body.from.size()))
     return outcome::malformed();
   CUgraph graph = nullptr;
@@ -101,9 +95,7 @@ outcome change_edges(call& c, New with_edges, Old plain) {
 
 namespace ends {
 
-outcome cuGraphCreate(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphCreate(call& c, const marshal::handle_body& body) {
   CUgraph graph = nullptr;
   const CUresult code = call_driver(c.driver().cuGraphCreate, &graph, 0);
   const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, graph, c.as_record())
@@ -111,9 +103,7 @@ outcome cuGraphCreate(call& c) {
   return kept ? outcome::answer(code) : outcome::malformed();
 }
 
-outcome cuGraphClone(call& c) {
-  marshal::instantiate_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphClone(call& c, const marshal::instantiate_body& body) {
   CUgraph original = nullptr, clone = nullptr;
   CUresult code = find(c, body.graph, original);
   if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGraphClone, &clone, original);
@@ -121,9 +111,7 @@ outcome cuGraphClone(call& c) {
   return c.objects().create(body.exec, clone, c.as_record()) ? outcome::answer(code) : outcome::malformed();
 }
 
-outcome cuGraphDestroy(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphDestroy(call& c, const marshal::handle_body& body) {
   CUgraph graph = nullptr;
   CUresult code = find(c, body.handle, graph);
   if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGraphDestroy, graph);
@@ -131,9 +119,7 @@ outcome cuGraphDestroy(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphDestroyNode(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphDestroyNode(call& c, const marshal::handle_body& body) {
   CUgraphNode node = nullptr;
   CUgraph child = nullptr;
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -149,12 +135,14 @@ outcome cuGraphDestroyNode(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphGetNodes(call& c) { return nodes_of_graph(c, c.driver().cuGraphGetNodes); }
-outcome cuGraphGetRootNodes(call& c) { return nodes_of_graph(c, c.driver().cuGraphGetRootNodes); }
+outcome cuGraphGetNodes(call& c, const marshal::nodes_body& body) {
+  return nodes_of_graph(c, body, c.driver().cuGraphGetNodes);
+}
+outcome cuGraphGetRootNodes(call& c, const marshal::nodes_body& body) {
+  return nodes_of_graph(c, body, c.driver().cuGraphGetRootNodes);
+}
 
-outcome cuGraphGetEdges_v2(call& c) {
-  marshal::nodes_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphGetEdges_v2(call& c, const marshal::nodes_body& body) {
   CUgraph graph = nullptr;
   listing found;
   const api::driver_table& d = c.driver();
@@ -169,22 +157,21 @@ outcome cuGraphGetEdges_v2(call& c) {
   return answer(c, code, found, graph, true);
 }
 
-outcome cuGraphNodeGetDependencies_v2(call& c) {
-  return neighbours(c, c.driver().cuGraphNodeGetDependencies_v2, c.driver().cuGraphNodeGetDependencies);
+outcome cuGraphNodeGetDependencies_v2(call& c, const marshal::nodes_body& body) {
+  return neighbours(c, body, c.driver().cuGraphNodeGetDependencies_v2, c.driver().cuGraphNodeGetDependencies);
 }
-outcome cuGraphNodeGetDependentNodes_v2(call& c) {
-  return neighbours(c, c.driver().cuGraphNodeGetDependentNodes_v2, c.driver().cuGraphNodeGetDependentNodes);
+outcome cuGraphNodeGetDependentNodes_v2(call& c, const marshal::nodes_body& body) {
+  return neighbours(c, body, c.driver().cuGraphNodeGetDependentNodes_v2,
+                    c.driver().cuGraphNodeGetDependentNodes);
 }
-outcome cuGraphAddDependencies_v2(call& c) {
-  return change_edges(c, c.driver().cuGraphAddDependencies_v2, c.driver().cuGraphAddDependencies);
+outcome cuGraphAddDependencies_v2(call& c, const marshal::edges_body& body) {
+  return change_edges(c, body, c.driver().cuGraphAddDependencies_v2, c.driver().cuGraphAddDependencies);
 }
-outcome cuGraphRemoveDependencies_v2(call& c) {
-  return change_edges(c, c.driver().cuGraphRemoveDependencies_v2, c.driver().cuGraphRemoveDependencies);
+outcome cuGraphRemoveDependencies_v2(call& c, const marshal::edges_body& body) {
+  return change_edges(c, body, c.driver().cuGraphRemoveDependencies_v2, c.driver().cuGraphRemoveDependencies);
 }
 
-outcome cuGraphNodeGetType(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphNodeGetType(call& c, const marshal::handle_body& body) {
   CUgraphNode node = nullptr;
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   CUresult code = find(c, body.handle, node);
@@ -193,9 +180,7 @@ outcome cuGraphNodeGetType(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGraphNodeFindInClone(call& c) {
-  marshal::nodes_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGraphNodeFindInClone(call& c, const marshal::nodes_body& body) {
   CUgraphNode original = nullptr, found = nullptr;
   CUgraph clone = nullptr;
   CUresult code = find(c, body.subject, original);

@@ -38,9 +38,7 @@ outcome kept(call& c, std::uint64_t handle, CUresult code, void* native) {
 }
 
 template <class H, class Entry>
-outcome query(call& c, Entry entry) {
-  marshal::resource_query_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome query(call& c, const marshal::resource_query_body& body, Entry entry) {
   H owner{};
   CUdevResource resource{};
   CUresult code = c.objects().resolve(body.of, owner);
@@ -53,23 +51,22 @@ outcome query(call& c, Entry entry) {
 
 namespace ends {
 
-outcome cuDeviceGetDevResource(call& c) {
-  marshal::resource_query_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuDeviceGetDevResource(call& c, const marshal::resource_query_body& body) {
   CUdevResource resource{};
   const CUresult code = call_driver(c.driver().cuDeviceGetDevResource, static_cast<CUdevice>(body.of),
                                     &resource, static_cast<CUdevResourceType>(body.type));
   return give(c, code, resource);
 }
-outcome cuCtxGetDevResource(call& c) { return query<CUcontext>(c, c.driver().cuCtxGetDevResource); }
-outcome cuGreenCtxGetDevResource(call& c) {
-  return query<CUgreenCtx>(c, c.driver().cuGreenCtxGetDevResource);
+outcome cuCtxGetDevResource(call& c, const marshal::resource_query_body& body) {
+  return query<CUcontext>(c, body, c.driver().cuCtxGetDevResource);
+}
+outcome cuGreenCtxGetDevResource(call& c, const marshal::resource_query_body& body) {
+  return query<CUgreenCtx>(c, body, c.driver().cuGreenCtxGetDevResource);
 }
 
-outcome cuDevSmResourceSplitByCount(call& c) {
+outcome cuDevSmResourceSplitByCount(call& c, const marshal::resource_split_body& body) {
   constexpr std::uint32_t most_groups = 4096;  // more than any device has multiprocessors
-  marshal::resource_split_body body;
-  if (!take_all(c, body) || body.capacity > most_groups) return outcome::malformed();
+  if (body.capacity > most_groups) return outcome::malformed();
   const CUdevResource* input = c.session.resources().find(body.input);
   if (!input) return outcome::answer(CUDA_ERROR_INVALID_RESOURCE_TYPE);
   std::vector<CUdevResource> groups(body.capacity);
@@ -86,10 +83,9 @@ outcome cuDevSmResourceSplitByCount(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuDevResourceGenerateDesc(call& c) {
+outcome cuDevResourceGenerateDesc(call& c, const marshal::descriptor_body& body) {
   constexpr std::size_t most = 4096;
-  marshal::descriptor_body body;
-  if (!take_all(c, body) || body.resources.size() > most) return outcome::malformed();
+  if (body.resources.size() > most) return outcome::malformed();
   std::vector<CUdevResource> resources;
   for (const std::uint64_t number : body.resources) {
     const CUdevResource* found = c.session.resources().find(number);
@@ -102,9 +98,7 @@ outcome cuDevResourceGenerateDesc(call& c) {
   return kept(c, body.handle, code, made);
 }
 
-outcome cuGreenCtxCreate(call& c) {
-  marshal::green_context_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGreenCtxCreate(call& c, const marshal::green_context_body& body) {
   CUdevResourceDesc descriptor = nullptr;
   CUgreenCtx made = nullptr;
   CUresult code = body.source ? c.objects().resolve(body.source, descriptor) : CUDA_SUCCESS;
@@ -113,9 +107,7 @@ outcome cuGreenCtxCreate(call& c) {
   return kept(c, body.handle, code, made);
 }
 
-outcome cuCtxFromGreenCtx(call& c) {
-  marshal::green_context_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuCtxFromGreenCtx(call& c, const marshal::green_context_body& body) {
   CUgreenCtx source = nullptr;
   CUcontext made = nullptr;
   CUresult code = c.objects().resolve(body.source, source);
@@ -124,9 +116,7 @@ outcome cuCtxFromGreenCtx(call& c) {
   return kept(c, body.handle, code, made);
 }
 
-outcome cuGreenCtxDestroy(call& c) {
-  marshal::green_context_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGreenCtxDestroy(call& c, const marshal::green_context_body& body) {
   CUgreenCtx green = nullptr;
   CUresult code = c.objects().resolve(body.source, green);
   if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGreenCtxDestroy, green);
@@ -140,9 +130,7 @@ outcome cuGreenCtxDestroy(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuGreenCtxStreamCreate(call& c) {
-  marshal::green_stream_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuGreenCtxStreamCreate(call& c, const marshal::green_stream_body& body) {
   CUgreenCtx green = nullptr;
   CUstream made = nullptr;
   CUresult code = c.objects().resolve(body.context, green);
@@ -152,9 +140,7 @@ outcome cuGreenCtxStreamCreate(call& c) {
 }
 
 /// Events of all work of a context, green or not.
-outcome cuCtxRecordEvent(call& c) {
-  marshal::context_event_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuCtxRecordEvent(call& c, const marshal::context_event_body& body) {
   const api::driver_table& d = c.driver();
   CUcontext context = nullptr;
   CUgreenCtx green = nullptr;

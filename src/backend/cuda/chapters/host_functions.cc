@@ -45,9 +45,7 @@ CUresult graph_under_capture(call& c, CUstream stream, bool per_thread, CUgraph&
   return code;
 }
 
-outcome ends::cuLaunchHostFunc(call& c) {
-  marshal::host_function_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuLaunchHostFunc(call& c, const marshal::host_function_body& body) {
   CUstream stream = nullptr;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);

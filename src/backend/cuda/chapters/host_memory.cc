@@ -16,9 +16,8 @@ CUdevice number_of(const CUmemLocation& where) {
 
 }  // namespace
 
-outcome cuMemHostGetDevicePointer_v2(call& c) {
-  marshal::host_map_body body;
-  if (!take_all(c, body) || body.kind >= marshal::host_block::count) return outcome::malformed();
+outcome cuMemHostGetDevicePointer_v2(call& c, const marshal::host_map_body& body) {
+  if (body.kind >= marshal::host_block::count) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   std::uint64_t address = 0;
   const CUresult code = c.session.mirrors().map(body, c.header.context, c.header.ticket, address);
@@ -27,9 +26,7 @@ outcome cuMemHostGetDevicePointer_v2(call& c) {
 }
 
 /// Memory of ours that the client maps too: it can neither grow nor shrink under us.
-outcome cuMemHostAlloc(call& c) {
-  marshal::host_share_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemHostAlloc(call& c, const marshal::host_share_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   if (!c.core.passes_descriptors()) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   unique_fd memory;
@@ -39,9 +36,7 @@ outcome cuMemHostAlloc(call& c) {
 }
 
 /// Pinned and registered memory: no kernel sees it any more.
-outcome cuMemFreeHost(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemFreeHost(call& c, const marshal::handle_body& body) {
   // The variable of a module that is being unloaded is not waited for: its pages are not ours.
   if (c.refused == CUDA_SUCCESS && c.session.mirrors().page_locked(body.handle)) {
     const device_wait wait(c);
@@ -51,9 +46,7 @@ outcome cuMemFreeHost(call& c) {
   return outcome::answer(c.session.mirrors().drop(body.handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-outcome cuMemAllocManaged(call& c) {
-  marshal::managed_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemAllocManaged(call& c, const marshal::managed_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   std::uint64_t address = 0;
   CUdevice device = 0;
@@ -70,9 +63,7 @@ outcome cuMemAllocManaged(call& c) {
 }
 
 /// Older drivers know devices and the host only, by number.
-outcome cuMemPrefetchAsync_v2(call& c) {
-  marshal::prefetch_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPrefetchAsync_v2(call& c, const marshal::prefetch_body& body) {
   CUstream stream = nullptr;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
@@ -85,9 +76,7 @@ outcome cuMemPrefetchAsync_v2(call& c) {
                                      body.address, body.size, number_of(where), stream));
 }
 
-outcome cuMemAdvise_v2(call& c) {
-  marshal::advise_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemAdvise_v2(call& c, const marshal::advise_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   const CUmemLocation where{static_cast<CUmemLocationType>(body.location_type), body.location};
   const auto advice = static_cast<CUmem_advise>(body.advice);
@@ -98,9 +87,7 @@ outcome cuMemAdvise_v2(call& c) {
       call_driver(c.driver().cuMemAdvise, body.address, body.size, advice, number_of(where)));
 }
 
-outcome cuStreamAttachMemAsync(call& c) {
-  marshal::attach_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuStreamAttachMemAsync(call& c, const marshal::attach_body& body) {
   CUstream stream = nullptr;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
@@ -111,10 +98,9 @@ outcome cuStreamAttachMemAsync(call& c) {
                   body.address, 0, body.flags));
 }
 
-outcome cuMemRangeGetAttribute(call& c) {
-  marshal::range_attribute_body body;
+outcome cuMemRangeGetAttribute(call& c, const marshal::range_attribute_body& body) {
   constexpr std::uint32_t most = 1024;
-  if (!take_all(c, body) || body.data_size == 0 || body.data_size > most) return outcome::malformed();
+  if (body.data_size == 0 || body.data_size > most) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   std::array<std::byte, most> data{};
   const CUresult code =
@@ -124,8 +110,7 @@ outcome cuMemRangeGetAttribute(call& c) {
   return outcome::answer(code);
 }
 
-outcome memory_update(call& c) {
-  const std::span<const std::byte> changes = c.body.bytes(c.body.rest().size());
+outcome memory_update(call& c, std::span<const std::byte> changes) {
   return outcome::answer(c.session.mirrors().store(changes));
 }
 

@@ -5,9 +5,7 @@
 
 namespace outboard::backend::ends {
 
-outcome image_recall(call& c) {
-  marshal::recall_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome image_recall(call& c, const marshal::recall_body& body) {
   marshal::recall_reply reply;
   image_keeper& images = c.session.images();
   if (body.size != 0 && images.is_open()) {

@@ -35,9 +35,7 @@ CUresult map_shared(call& c, const marshal::share_open_body& body, const shared_
 
 namespace ends {
 
-outcome cuIpcGetMemHandle(call& c) {
-  marshal::share_block_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuIpcGetMemHandle(call& c, const marshal::share_block_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   kept_offer offer;
   const CUresult code = offer_block(c, body, offer);
@@ -45,9 +43,7 @@ outcome cuIpcGetMemHandle(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuIpcOpenMemHandle_v2(call& c) {
-  marshal::share_open_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuIpcOpenMemHandle_v2(call& c, const marshal::share_open_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   const auto found = seek_shared(c, share_class::memory, body.token);
   if (!found || !found->descriptor) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
@@ -66,9 +62,7 @@ outcome cuIpcOpenMemHandle_v2(call& c) {
   return outcome::answer(map_shared(c, body, *found, device, user));
 }
 
-outcome cuIpcCloseMemHandle(call& c) {
-  marshal::unmap_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuIpcCloseMemHandle(call& c, const marshal::unmap_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   c.give_up_turn();
   const CUresult waited = c.driver().cuCtxSynchronize();
@@ -76,9 +70,7 @@ outcome cuIpcCloseMemHandle(call& c) {
   return outcome::answer(waited != CUDA_SUCCESS ? waited : code);
 }
 
-outcome cuIpcGetEventHandle(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuIpcGetEventHandle(call& c, const marshal::handle_body& body) {
   CUevent event = nullptr;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve(body.handle, event);
@@ -100,9 +92,7 @@ outcome cuIpcGetEventHandle(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuIpcOpenEventHandle(call& c) {
-  marshal::share_import_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuIpcOpenEventHandle(call& c, const marshal::share_import_body& body) {
   CUresult code = c.refused;
   CUevent made = nullptr;
   if (code == CUDA_SUCCESS) {

@@ -21,43 +21,30 @@ outcome answer_attributes(call& c, Get&& get) {
   return outcome::answer(CUDA_SUCCESS);
 }
 
-/// Decodes the body and resolves its kernel; false: `failed` is the outcome.
-template <class H, class Body>
-bool take_kernel(call& c, Body& body, H& native, outcome& failed) {
-  if (!take_all(c, body)) return failed = outcome::malformed(), false;
-  std::uint64_t handle = 0;
-  if constexpr (requires { body.kernel; }) {
-    handle = body.kernel;
-  } else {
-    handle = body.handle;
-  }
-  failed = outcome::answer(c.objects().resolve(handle, native));
-  const bool asks_alone = static_cast<api::opcode>(c.header.opcode) == api::opcode::cuFuncIsLoaded;
-  if constexpr (std::is_same_v<H, CUfunction>) {
-    if (!asks_alone && failed.code == CUDA_SUCCESS) c.session.uses().of_kernel(c.objects(), handle, c.header);
-  }
-  return failed.code == CUDA_SUCCESS;
+/// The function, which is worked with from now on.
+CUresult function_of(call& c, std::uint64_t handle, CUfunction& function) {
+  const CUresult code = c.objects().resolve(handle, function);
+  if (code == CUDA_SUCCESS) c.session.uses().of_kernel(c.objects(), handle, c.header);
+  return code;
 }
 
 }  // namespace
 
 namespace ends {
 
-outcome cuFuncGetAttribute(call& c) {
-  marshal::kernel_query_body body;
+outcome cuFuncGetAttribute(call& c, const marshal::kernel_query_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, function, failed)) return failed;
+  if (const CUresult code = function_of(c, body.kernel, function); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   return answer_attributes(c, [&](int* value, CUfunction_attribute attribute) {
     return call_driver(c.driver().cuFuncGetAttribute, value, attribute, function);
   });
 }
 
-outcome cuKernelGetAttribute(call& c) {
-  marshal::kernel_query_body body;
+outcome cuKernelGetAttribute(call& c, const marshal::kernel_query_body& body) {
   CUkernel kernel = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, kernel, failed)) return failed;
+  if (const CUresult code = c.objects().resolve(body.kernel, kernel); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   return answer_attributes(c, [&](int* value, CUfunction_attribute attribute) {
     return call_driver(c.driver().cuKernelGetAttribute, value, attribute, kernel, body.device);
   });
@@ -73,57 +60,51 @@ outcome changed(call& c, const marshal::kernel_set_body& body, CUresult code) {
 
 }  // namespace
 
-outcome cuFuncSetAttribute(call& c) {
-  marshal::kernel_set_body body;
+outcome cuFuncSetAttribute(call& c, const marshal::kernel_set_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, function, failed)) return failed;
+  if (const CUresult code = function_of(c, body.kernel, function); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
   return changed(c, body, call_driver(c.driver().cuFuncSetAttribute, function, attribute, body.value));
 }
 
-outcome cuKernelSetAttribute(call& c) {
-  marshal::kernel_set_body body;
+outcome cuKernelSetAttribute(call& c, const marshal::kernel_set_body& body) {
   CUkernel kernel = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, kernel, failed)) return failed;
+  if (const CUresult code = c.objects().resolve(body.kernel, kernel); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
   return changed(c, body,
                  call_driver(c.driver().cuKernelSetAttribute, attribute, body.value, kernel, body.device));
 }
 
-outcome cuFuncSetCacheConfig(call& c) {
-  marshal::kernel_set_body body;
+outcome cuFuncSetCacheConfig(call& c, const marshal::kernel_set_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, function, failed)) return failed;
+  if (const CUresult code = function_of(c, body.kernel, function); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   return outcome::answer(
       call_driver(c.driver().cuFuncSetCacheConfig, function, static_cast<CUfunc_cache>(body.value)));
 }
 
-outcome cuKernelSetCacheConfig(call& c) {
-  marshal::kernel_set_body body;
+outcome cuKernelSetCacheConfig(call& c, const marshal::kernel_set_body& body) {
   CUkernel kernel = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, kernel, failed)) return failed;
+  if (const CUresult code = c.objects().resolve(body.kernel, kernel); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   return outcome::answer(call_driver(c.driver().cuKernelSetCacheConfig, kernel,
                                      static_cast<CUfunc_cache>(body.value), body.device));
 }
 
-outcome cuFuncSetSharedMemConfig(call& c) {
-  marshal::kernel_set_body body;
+outcome cuFuncSetSharedMemConfig(call& c, const marshal::kernel_set_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, function, failed)) return failed;
+  if (const CUresult code = function_of(c, body.kernel, function); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   return outcome::answer(
       call_driver(c.driver().cuFuncSetSharedMemConfig, function, static_cast<CUsharedconfig>(body.value)));
 }
 
-outcome cuFuncGetParamInfo(call& c) {
-  marshal::handle_body body;
+outcome cuFuncGetParamInfo(call& c, const marshal::handle_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, function, failed)) return failed;
+  if (const CUresult code = function_of(c, body.handle, function); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   marshal::layout_reply reply;
   for (std::size_t i = 0; i < most_parameters; ++i) {
     std::size_t offset = 0, size = 0;
@@ -137,19 +118,17 @@ outcome cuFuncGetParamInfo(call& c) {
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome cuFuncLoad(call& c) {
-  marshal::handle_body body;
+outcome cuFuncLoad(call& c, const marshal::handle_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, function, failed)) return failed;
+  if (const CUresult code = function_of(c, body.handle, function); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   return outcome::answer(call_driver(c.driver().cuFuncLoad, function));
 }
 
-outcome cuFuncIsLoaded(call& c) {
-  marshal::handle_body body;
+outcome cuFuncIsLoaded(call& c, const marshal::handle_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_kernel(c, body, function, failed)) return failed;
+  if (const CUresult code = c.objects().resolve(body.handle, function); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   CUfunctionLoadingState state{};
   const CUresult code = call_driver(c.driver().cuFuncIsLoaded, &state, function);
   marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(state)});

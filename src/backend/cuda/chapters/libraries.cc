@@ -8,9 +8,7 @@ namespace {
 
 using find_variable = CUresult(CUdeviceptr*, std::size_t*, CUlibrary, const char*);
 
-outcome variable_of(call& c, find_variable* entry) {
-  marshal::lookup_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome variable_of(call& c, const marshal::lookup_body& body, find_variable* entry) {
   CUlibrary library = nullptr;
   CUdeviceptr address = 0;
   std::size_t size = 0;
@@ -26,9 +24,7 @@ outcome variable_of(call& c, find_variable* entry) {
 
 namespace ends {
 
-outcome cuLibraryUnload(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuLibraryUnload(call& c, const marshal::handle_body& body) {
   CUlibrary library = nullptr;
   if (const CUresult code = c.objects().resolve(body.handle, library); code != CUDA_SUCCESS) {
     return outcome::answer(code);
@@ -44,9 +40,7 @@ outcome cuLibraryUnload(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuLibraryGetKernel(call& c) {
-  marshal::derive_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuLibraryGetKernel(call& c, const marshal::derive_body& body) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
   CUresult code = c.objects().resolve(body.parent, library);
@@ -55,9 +49,7 @@ outcome cuLibraryGetKernel(call& c) {
   return derived(c, api::handle_kind::library, body, code, kernel);
 }
 
-outcome cuLibraryGetModule(call& c) {
-  marshal::derive_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuLibraryGetModule(call& c, const marshal::derive_body& body) {
   CUlibrary library = nullptr;
   CUmodule module = nullptr;
   CUresult code = c.refused;
@@ -66,9 +58,7 @@ outcome cuLibraryGetModule(call& c) {
   return derived(c, api::handle_kind::library, body, code, module);
 }
 
-outcome cuKernelGetFunction(call& c) {
-  marshal::derive_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuKernelGetFunction(call& c, const marshal::derive_body& body) {
   CUkernel kernel = nullptr;
   CUfunction function = nullptr;
   CUresult code = c.refused;
@@ -77,8 +67,12 @@ outcome cuKernelGetFunction(call& c) {
   return derived(c, api::handle_kind::kernel, body, code, function);
 }
 
-outcome cuLibraryGetGlobal(call& c) { return variable_of(c, c.driver().cuLibraryGetGlobal); }
-outcome cuLibraryGetManaged(call& c) { return variable_of(c, c.driver().cuLibraryGetManaged); }
+outcome cuLibraryGetGlobal(call& c, const marshal::lookup_body& body) {
+  return variable_of(c, body, c.driver().cuLibraryGetGlobal);
+}
+outcome cuLibraryGetManaged(call& c, const marshal::lookup_body& body) {
+  return variable_of(c, body, c.driver().cuLibraryGetManaged);
+}
 
 }  // namespace ends
 }  // namespace outboard::backend

@@ -27,9 +27,7 @@ link_work* work_of(call& c, std::uint64_t state) {
 
 namespace ends {
 
-outcome cuLinkCreate_v2(call& c) {
-  marshal::link_create_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuLinkCreate_v2(call& c, const marshal::link_create_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   auto work = std::make_shared<link_work>();
   if (!work->options.take(body.options)) return outcome::malformed();
@@ -41,10 +39,9 @@ outcome cuLinkCreate_v2(call& c) {
                                                                                  : outcome::malformed();
 }
 
-outcome cuLinkAddData_v2(call& c) {
-  marshal::link_add_body body;
+outcome cuLinkAddData_v2(call& c, const marshal::link_add_body& body) {
   std::vector<std::byte> data = c.take_upload();
-  if (!take_all(c, body) || data.size() != body.size) return outcome::malformed();
+  if (data.size() != body.size) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUlinkState state = nullptr;
   if (const CUresult code = c.objects().resolve(body.state, state); code != CUDA_SUCCESS) {
@@ -63,9 +60,7 @@ outcome cuLinkAddData_v2(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuLinkComplete(call& c) {
-  marshal::link_complete_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuLinkComplete(call& c, const marshal::link_complete_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUlinkState state = nullptr;
   if (const CUresult code = c.objects().resolve(body.state, state); code != CUDA_SUCCESS) {
@@ -92,9 +87,7 @@ outcome cuLinkComplete(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuLinkDestroy(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuLinkDestroy(call& c, const marshal::handle_body& body) {
   CUlinkState state = nullptr;
   if (const CUresult code = c.objects().resolve(body.handle, state); code != CUDA_SUCCESS) {
     return outcome::answer(code);

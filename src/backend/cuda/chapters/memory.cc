@@ -30,25 +30,21 @@ void await_settled(call& c) {
 
 }  // namespace
 
-outcome ends::cuMemAlloc_v2(call& c) {
-  marshal::map_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuMemAlloc_v2(call& c, const marshal::map_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUdevice device = 0;
   if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
     return outcome::answer(code);
-  const std::uint64_t wanted = body.address;
+  std::uint64_t address = 0;
   const CUresult code = with_room(c, device, body.size, &quota::admit, [&] {
-    body.address = wanted;
-    return c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
+    address = body.address;
+    return c.session.memory().map(address, body.size, device, c.header.context, c.header.ticket);
   });
-  c.reply.put(body.address);
+  marshal::put_body(c.reply, marshal::address_reply{address});
   return outcome::answer(code);
 }
 
-outcome ends::cuMemFree_v2(call& c) {
-  marshal::unmap_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuMemFree_v2(call& c, const marshal::unmap_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   // cuMemFree waits for the device (manual, "implicit synchronization"), and memory in use must not be
   // unmapped.
@@ -73,7 +69,6 @@ outcome ends::cuMemFree_v2(call& c) {
 }
 
 outcome ends::cuMemGetInfo_v2(call& c) {
-  if (!c.body.finished()) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   std::size_t free_bytes = 0, total = 0, allowed = 0;
   CUdevice device = 0;
@@ -92,7 +87,6 @@ outcome ends::cuMemGetInfo_v2(call& c) {
 }
 
 outcome ends::ledger(call& c) {
-  if (!c.body.finished()) return outcome::malformed();
   marshal::ledger_reply held;
   held.mapped = c.session.memory().bytes();
   held.pooled = bytes_of_pools(c);

@@ -87,9 +87,7 @@ std::uint64_t bytes_of_pools(call& c) {
 
 namespace ends {
 
-outcome cuMemAllocAsync(call& c) {
-  marshal::pool_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemAllocAsync(call& c, const marshal::pool_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUstream stream = nullptr;
   if (const CUresult code = c.objects().resolve_stream(body.stream, stream); code != CUDA_SUCCESS) {
@@ -105,17 +103,16 @@ outcome cuMemAllocAsync(call& c) {
     code = CUDA_ERROR_MAP_FAILED;
   }
   if (code == CUDA_SUCCESS) {
-    body.address = address;
-    c.session.memory().pool_allocated(body, device, c.header.context, c.header.ticket);
+    marshal::pool_body made = body;
+    made.address = address;
+    c.session.memory().pool_allocated(made, device, c.header.context, c.header.ticket);
     if (device >= 0) c.session.limits().pools_changed(device);
   }
   marshal::put_body(c.reply, marshal::address_reply{address});
   return outcome::answer(code);
 }
 
-outcome cuMemFreeAsync(call& c) {
-  marshal::pool_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemFreeAsync(call& c, const marshal::pool_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUstream stream = nullptr;
   if (const CUresult code = c.objects().resolve_stream(body.stream, stream); code != CUDA_SUCCESS) {
@@ -129,9 +126,7 @@ outcome cuMemFreeAsync(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemPoolCreate(call& c) {
-  marshal::pool_create_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPoolCreate(call& c, const marshal::pool_create_body& body) {
   CUmemPoolProps properties{};
   properties.allocType = static_cast<CUmemAllocationType>(body.type);
   properties.handleTypes = static_cast<CUmemAllocationHandleType>(body.handle_types);
@@ -150,9 +145,7 @@ outcome cuMemPoolCreate(call& c) {
   return kept ? outcome::answer(code) : outcome::malformed();
 }
 
-outcome cuDeviceGetDefaultMemPool(call& c) {
-  marshal::context_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuDeviceGetDefaultMemPool(call& c, const marshal::context_body& body) {
   CUmemoryPool pool = nullptr;
   const CUresult code = call_driver(c.driver().cuDeviceGetDefaultMemPool, &pool, body.device);
   const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, pool, c.as_record())
@@ -160,9 +153,7 @@ outcome cuDeviceGetDefaultMemPool(call& c) {
   return kept ? outcome::answer(code) : outcome::malformed();
 }
 
-outcome cuDeviceSetMemPool(call& c) {
-  marshal::context_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuDeviceSetMemPool(call& c, const marshal::context_body& body) {
   CUmemoryPool pool = nullptr;
   CUresult code = c.objects().resolve(body.handle, pool);
   if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuDeviceSetMemPool, body.device, pool);
@@ -170,24 +161,21 @@ outcome cuDeviceSetMemPool(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemPoolSetAttribute(call& c) {
-  marshal::pool_attribute_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPoolSetAttribute(call& c, const marshal::pool_attribute_body& body) {
   CUmemoryPool pool = nullptr;
+  std::uint64_t value = body.value;
   CUresult code = c.objects().resolve(body.pool, pool);
   if (code == CUDA_SUCCESS && !is_number(body.attribute)) code = CUDA_ERROR_INVALID_VALUE;
   if (code == CUDA_SUCCESS) {
     code = call_driver(c.driver().cuMemPoolSetAttribute, pool,
-                       static_cast<CUmemPool_attribute>(body.attribute), &body.value);
+                       static_cast<CUmemPool_attribute>(body.attribute), &value);
   }
   const bool state = holds_int(body.attribute) || body.attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
   if (code == CUDA_SUCCESS && state) c.objects().amend(body.pool, c.as_record(), sizeof body.value);
   return outcome::answer(code);
 }
 
-outcome cuMemPoolGetAttribute(call& c) {
-  marshal::pool_attribute_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPoolGetAttribute(call& c, const marshal::pool_attribute_body& body) {
   CUmemoryPool pool = nullptr;
   CUresult code = c.objects().resolve(body.pool, pool);
   if (code == CUDA_SUCCESS && !is_number(body.attribute)) code = CUDA_ERROR_INVALID_VALUE;
@@ -196,7 +184,7 @@ outcome cuMemPoolGetAttribute(call& c) {
     code = call_driver(c.driver().cuMemPoolGetAttribute, pool,
                        static_cast<CUmemPool_attribute>(body.attribute), &value);
   }
-  c.reply.put(value);
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(value)});
   return outcome::answer(code);
 }
 

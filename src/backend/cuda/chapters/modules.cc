@@ -11,11 +11,9 @@ namespace {
 /// longer.
 constexpr std::size_t long_load = 64u << 10;
 
-outcome load(call& c, bool library) {
-  marshal::load_body body;
+outcome load(call& c, const marshal::load_body& body, bool library) {
   std::vector<std::byte> bytes = c.take_upload();
   const bool keeps = std::exchange(c.own.keeps_next, false);
-  if (!take_all(c, body)) return outcome::malformed();
   std::optional<fresh_code> made = c.own.replaying ? c.session.take_loaded(body.handle) : std::nullopt;
   if (!made && bytes.size() != body.image_size) return outcome::malformed();
   if (!library && c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
@@ -43,9 +41,7 @@ outcome load(call& c, bool library) {
 
 /// A texture or surface that the module declares; it dies with the module.
 template <class H>
-outcome reference(call& c, CUresult (*get)(H*, CUmodule, const char*)) {
-  marshal::derive_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome reference(call& c, const marshal::derive_body& body, CUresult (*get)(H*, CUmodule, const char*)) {
   CUmodule module = nullptr;
   H native = nullptr;
   CUresult code = c.objects().resolve(body.parent, module);
@@ -57,20 +53,17 @@ outcome reference(call& c, CUresult (*get)(H*, CUmodule, const char*)) {
 
 namespace ends {
 
-outcome upload(call& c) {
-  const auto more = c.body.bytes(c.body.rest().size());
+outcome upload(call& c, std::span<const std::byte> more) {
   if (!c.session.reserve_upload(more.size())) return outcome::malformed();
   c.own.upload.insert(c.own.upload.end(), more.begin(), more.end());
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome cuModuleLoadData(call& c) { return load(c, false); }
+outcome cuModuleLoadData(call& c, const marshal::load_body& body) { return load(c, body, false); }
 
-outcome cuLibraryLoadData(call& c) { return load(c, true); }
+outcome cuLibraryLoadData(call& c, const marshal::load_body& body) { return load(c, body, true); }
 
-outcome cuModuleUnload(call& c) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuModuleUnload(call& c, const marshal::handle_body& body) {
   CUmodule module = nullptr;
   if (const CUresult code = c.objects().resolve(body.handle, module); code != CUDA_SUCCESS) {
     return outcome::answer(code);
@@ -85,9 +78,7 @@ outcome cuModuleUnload(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuModuleGetFunction(call& c) {
-  marshal::derive_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuModuleGetFunction(call& c, const marshal::derive_body& body) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   CUresult code = c.objects().resolve(body.parent, module);
@@ -96,12 +87,14 @@ outcome cuModuleGetFunction(call& c) {
   return derived(c, api::handle_kind::module, body, code, function);
 }
 
-outcome cuModuleGetTexRef(call& c) { return reference<CUtexref>(c, c.driver().cuModuleGetTexRef); }
-outcome cuModuleGetSurfRef(call& c) { return reference<CUsurfref>(c, c.driver().cuModuleGetSurfRef); }
+outcome cuModuleGetTexRef(call& c, const marshal::derive_body& body) {
+  return reference<CUtexref>(c, body, c.driver().cuModuleGetTexRef);
+}
+outcome cuModuleGetSurfRef(call& c, const marshal::derive_body& body) {
+  return reference<CUsurfref>(c, body, c.driver().cuModuleGetSurfRef);
+}
 
-outcome cuModuleGetGlobal_v2(call& c) {
-  marshal::lookup_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuModuleGetGlobal_v2(call& c, const marshal::lookup_body& body) {
   CUmodule module = nullptr;
   CUdeviceptr address = 0;
   std::size_t size = 0;

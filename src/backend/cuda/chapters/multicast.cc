@@ -29,14 +29,12 @@ CUresult resolve(call& c, std::uint64_t handle, CUmemGenericAllocationHandle& ou
 
 /// Resolves the object; what `act` changed is replayed when the session is rebuilt.
 template <class Act>
-outcome change(call& c, bool is_record, Act&& act) {
-  marshal::multicast_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome change(call& c, const marshal::multicast_body& body, Act&& act) {
   if (!allowed(c)) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   CUmemGenericAllocationHandle object = 0;
   CUresult code = resolve(c, body.handle, object);
-  if (code == CUDA_SUCCESS) code = act(object, body);
-  if (code == CUDA_SUCCESS && is_record) c.objects().amend(body.handle, c.as_record());
+  if (code == CUDA_SUCCESS) code = act(object);
+  if (code == CUDA_SUCCESS) c.objects().amend(body.handle, c.as_record());
   return outcome::answer(code);
 }
 
@@ -44,9 +42,7 @@ outcome change(call& c, bool is_record, Act&& act) {
 
 namespace ends {
 
-outcome cuMulticastCreate(call& c) {
-  marshal::multicast_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMulticastCreate(call& c, const marshal::multicast_body& body) {
   CUmemGenericAllocationHandle made = 0;
   const CUmulticastObjectProp prop = properties_of(body);
   const CUresult code =
@@ -57,14 +53,14 @@ outcome cuMulticastCreate(call& c) {
   return kept ? outcome::answer(code) : outcome::malformed();
 }
 
-outcome cuMulticastAddDevice(call& c) {
-  return change(c, true, [&](CUmemGenericAllocationHandle object, const marshal::multicast_body& body) {
+outcome cuMulticastAddDevice(call& c, const marshal::multicast_body& body) {
+  return change(c, body, [&](CUmemGenericAllocationHandle object) {
     return call_driver(c.driver().cuMulticastAddDevice, object, body.device);
   });
 }
 
-outcome cuMulticastBindMem(call& c) {
-  return change(c, true, [&](CUmemGenericAllocationHandle object, const marshal::multicast_body& body) {
+outcome cuMulticastBindMem(call& c, const marshal::multicast_body& body) {
+  return change(c, body, [&](CUmemGenericAllocationHandle object) {
     CUmemGenericAllocationHandle memory = 0;
     const CUresult code = resolve(c, body.memory, memory);
     return code != CUDA_SUCCESS ? code
@@ -73,29 +69,27 @@ outcome cuMulticastBindMem(call& c) {
   });
 }
 
-outcome cuMulticastBindAddr(call& c) {
-  return change(c, true, [&](CUmemGenericAllocationHandle object, const marshal::multicast_body& body) {
+outcome cuMulticastBindAddr(call& c, const marshal::multicast_body& body) {
+  return change(c, body, [&](CUmemGenericAllocationHandle object) {
     return call_driver(c.driver().cuMulticastBindAddr, object, body.offset, body.memory, body.size,
                        body.flags);
   });
 }
 
 /// The binding's own record stays: replayed with the unbinding behind it.
-outcome cuMulticastUnbind(call& c) {
-  return change(c, true, [&](CUmemGenericAllocationHandle object, const marshal::multicast_body& body) {
+outcome cuMulticastUnbind(call& c, const marshal::multicast_body& body) {
+  return change(c, body, [&](CUmemGenericAllocationHandle object) {
     return call_driver(c.driver().cuMulticastUnbind, object, body.device, body.offset, body.size);
   });
 }
 
-outcome cuMulticastGetGranularity(call& c) {
-  marshal::multicast_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMulticastGetGranularity(call& c, const marshal::multicast_body& body) {
   std::size_t granularity = 0;
   const CUmulticastObjectProp prop = properties_of(body);
   const CUresult code = allowed(c) ? call_driver(c.driver().cuMulticastGetGranularity, &granularity, &prop,
                                                  static_cast<CUmulticastGranularity_flags>(body.option))
                                    : CUDA_ERROR_NOT_SUPPORTED;
-  c.reply.put(static_cast<std::uint64_t>(granularity));
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(granularity)});
   return outcome::answer(code);
 }
 

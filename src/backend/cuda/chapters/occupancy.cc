@@ -5,12 +5,10 @@
 namespace outboard::backend {
 namespace {
 
-bool take_question(call& c, marshal::occupancy_body& body, CUfunction& function, outcome& failed) {
-  if (!take_all(c, body)) return failed = outcome::malformed(), false;
-  failed =
-      outcome::answer(c.refused != CUDA_SUCCESS ? c.refused : c.objects().resolve(body.kernel, function));
-  if (failed.code == CUDA_SUCCESS) c.session.uses().of_kernel(c.objects(), body.kernel, c.header);
-  return failed.code == CUDA_SUCCESS;
+CUresult function_of(call& c, const marshal::occupancy_body& body, CUfunction& function) {
+  const CUresult code = c.refused != CUDA_SUCCESS ? c.refused : c.objects().resolve(body.kernel, function);
+  if (code == CUDA_SUCCESS) c.session.uses().of_kernel(c.objects(), body.kernel, c.header);
+  return code;
 }
 
 using cluster_entry = CUresult (*)(int*, CUfunction, const CUlaunchConfig*);
@@ -45,26 +43,24 @@ outcome ask_clusters(call& c, cluster_entry entry) {
 
 namespace ends {
 
-outcome cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call& c) {
-  marshal::occupancy_body body;
+outcome cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call& c, const marshal::occupancy_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_question(c, body, function, failed)) return failed;
+  CUresult code = function_of(c, body, function);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
   int blocks = 0;
-  const CUresult code = call_driver(c.driver().cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks,
-                                    function, body.block, body.shared, body.flags);
+  code = call_driver(c.driver().cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks, function,
+                     body.block, body.shared, body.flags);
   marshal::put_body(c.reply, marshal::number_reply{blocks});
   return outcome::answer(code);
 }
 
-outcome cuOccupancyMaxPotentialBlockSizeWithFlags(call& c) {
-  marshal::occupancy_body body;
+outcome cuOccupancyMaxPotentialBlockSizeWithFlags(call& c, const marshal::occupancy_body& body) {
   CUfunction function = nullptr;
-  outcome failed = outcome::malformed();
-  if (!take_question(c, body, function, failed)) return failed;
+  CUresult code = function_of(c, body, function);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
   marshal::block_size_reply reply;
-  const CUresult code = call_driver(c.driver().cuOccupancyMaxPotentialBlockSizeWithFlags, &reply.grid,
-                                    &reply.block, function, nullptr, body.shared, body.block, body.flags);
+  code = call_driver(c.driver().cuOccupancyMaxPotentialBlockSizeWithFlags, &reply.grid, &reply.block,
+                     function, nullptr, body.shared, body.block, body.flags);
   marshal::put_body(c.reply, reply);
   return outcome::answer(code);
 }

@@ -28,9 +28,7 @@ bool is_recorded(call& c) {
 
 }  // namespace
 
-outcome cuCtxEnablePeerAccess(call& c) {
-  marshal::peer_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuCtxEnablePeerAccess(call& c, const marshal::peer_body& body) {
   CUcontext peer = nullptr;
   CUdevice own = 0;
   CUresult code = resolve(c, body, peer, own);
@@ -47,9 +45,7 @@ outcome cuCtxEnablePeerAccess(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuCtxDisablePeerAccess(call& c) {
-  marshal::peer_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuCtxDisablePeerAccess(call& c, const marshal::peer_body& body) {
   CUcontext peer = nullptr;
   CUdevice own = 0;
   CUresult code = resolve(c, body, peer, own);

@@ -96,9 +96,8 @@ outcome import_host_memory(call& c, const marshal::share_import_body& body, shar
 
 namespace ends {
 
-outcome cuMemExportToShareableHandle(call& c) {
-  marshal::share_block_body body;  // the handle, and the memory's size
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemExportToShareableHandle(call& c, const marshal::share_block_body& body) {
+  // the handle, and the memory's size
   if (c.session.virtual_memory().host_file(body.address) >= 0) return share_host_memory(c, body);
   return share_object(c, share_class::allocation, api::handle_kind::allocation, body.address,
                       [&](void* native, int& fd, share_about& about) {
@@ -109,9 +108,8 @@ outcome cuMemExportToShareableHandle(call& c) {
                       });
 }
 
-outcome cuMemImportFromShareableHandle(call& c) {
-  marshal::share_import_body body;
-  if (!take_all(c, body) || c.session.virtual_memory().knows(body.handle)) return outcome::malformed();
+outcome cuMemImportFromShareableHandle(call& c, const marshal::share_import_body& body) {
+  if (c.session.virtual_memory().knows(body.handle)) return outcome::malformed();
   const auto found = seek_shared(c, share_class::allocation, body.token);
   if (!found) {
     if (auto of_host = seek_shared(c, share_class::host_allocation, body.token))
@@ -137,16 +135,13 @@ outcome cuMemImportFromShareableHandle(call& c) {
 }
 
 /// The program has closed its last descriptor of memory that it had released before.
-outcome share_forget(call& c) {
-  marshal::share_reply body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome share_forget(call& c, const marshal::share_reply& body) {
   c.session.lasting_offers().erase(body.token);
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome cuMemPoolExportToShareableHandle(call& c) {
-  marshal::context_body body;  // the pool's handle, and its device
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPoolExportToShareableHandle(call& c, const marshal::context_body& body) {
+  // the pool's handle, and its device
   return share_object(c, share_class::pool, api::handle_kind::memory_pool, body.handle,
                       [&](void* native, int& fd, share_about& about) {
                         name_device(c, body.device, about);
@@ -155,9 +150,7 @@ outcome cuMemPoolExportToShareableHandle(call& c) {
                       });
 }
 
-outcome cuMemPoolImportFromShareableHandle(call& c) {
-  marshal::share_import_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPoolImportFromShareableHandle(call& c, const marshal::share_import_body& body) {
   const auto found = seek_shared(c, share_class::pool, body.token);
   CUmemoryPool made = nullptr;
   CUresult code = CUDA_ERROR_INVALID_VALUE;
@@ -174,9 +167,7 @@ outcome cuMemPoolImportFromShareableHandle(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemPoolExportPointer(call& c) {
-  marshal::share_block_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPoolExportPointer(call& c, const marshal::share_block_body& body) {
   const auto block = c.session.memory().pooled_at(body.address);
   if (!block || block->imported) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
   kept_offer offer = block->offer;
@@ -196,9 +187,7 @@ outcome cuMemPoolExportPointer(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemPoolImportPointer(call& c) {
-  marshal::share_pointer_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemPoolImportPointer(call& c, const marshal::share_pointer_body& body) {
   CUmemoryPool pool = nullptr;
   CUresult code = c.objects().resolve(body.pool, pool);
   if (code != CUDA_SUCCESS) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
@@ -213,8 +202,9 @@ outcome cuMemPoolImportPointer(call& c) {
     code = CUDA_ERROR_MAP_FAILED;
   }
   if (code == CUDA_SUCCESS) {
-    body.address = address;
-    c.session.memory().pool_imported(body, c.header.context, c.header.ticket);
+    marshal::share_pointer_body made = body;
+    made.address = address;
+    c.session.memory().pool_imported(made, c.header.context, c.header.ticket);
   }
   marshal::put_body(c.reply, marshal::share_pointer_reply{address, found->about.size});
   return outcome::answer(code);

@@ -44,11 +44,9 @@ bool items_of(std::size_t numbers, std::size_t each, std::size_t most, std::size
 
 namespace ends {
 
-outcome cuMemMapArrayAsync(call& c) {
-  marshal::array_mappings_body body;
+outcome cuMemMapArrayAsync(call& c, const marshal::array_mappings_body& body) {
   std::size_t count = 0;
-  if (!take_all(c, body) ||
-      !items_of(body.numbers.size(), marshal::array_mapping_numbers, marshal::max_array_mappings, count)) {
+  if (!items_of(body.numbers.size(), marshal::array_mapping_numbers, marshal::max_array_mappings, count)) {
     return outcome::malformed();
   }
   CUstream stream = nullptr;
@@ -64,11 +62,9 @@ outcome cuMemMapArrayAsync(call& c) {
                                      list.data(), static_cast<unsigned>(count), stream));
 }
 
-outcome cuMemBatchDecompressAsync(call& c) {
-  marshal::decompression_body body;
+outcome cuMemBatchDecompressAsync(call& c, const marshal::decompression_body& body) {
   std::size_t count = 0;
-  if (!take_all(c, body) ||
-      !items_of(body.numbers.size(), marshal::decompression_numbers, marshal::max_decompressions, count)) {
+  if (!items_of(body.numbers.size(), marshal::decompression_numbers, marshal::max_decompressions, count)) {
     return outcome::malformed();
   }
   CUstream stream = nullptr;
@@ -89,7 +85,7 @@ outcome cuMemBatchDecompressAsync(call& c) {
   code = call_driver(body.per_thread ? d.cuMemBatchDecompressAsync_ptsz : d.cuMemBatchDecompressAsync,
                      list.data(), count, body.flags, &failed, stream);
   c.keep_outputs_on_error = true;
-  c.reply.put(static_cast<std::uint64_t>(failed));
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(failed)});
   return outcome::answer(code);
 }
 

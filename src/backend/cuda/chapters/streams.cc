@@ -9,9 +9,7 @@
 
 namespace outboard::backend::ends {
 
-outcome cuStreamGetAttribute(call& c) {
-  marshal::attribute_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuStreamGetAttribute(call& c, const marshal::attribute_body& body) {
   const api::driver_table& d = c.driver();
   CUstream stream = nullptr;
   CUresult code = c.refused;
@@ -37,9 +35,7 @@ outcome cuStreamGetAttribute(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuStreamCopyAttributes(call& c) {
-  marshal::graph_launch_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuStreamCopyAttributes(call& c, const marshal::graph_launch_body& body) {
   const api::driver_table& d = c.driver();
   CUstream to = nullptr, from = nullptr;
   CUresult code = c.refused;
@@ -51,10 +47,8 @@ outcome cuStreamCopyAttributes(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuStreamBatchMemOp_v2(call& c) {
+outcome cuStreamBatchMemOp_v2(call& c, const marshal::memory_operations_body& body) {
   constexpr std::size_t most = 256;
-  marshal::memory_operations_body body;
-  if (!take_all(c, body)) return outcome::malformed();
   const std::size_t bytes = body.operations.size();
   if (bytes % sizeof(CUstreamBatchMemOpParams) || bytes > most * sizeof(CUstreamBatchMemOpParams))
     return outcome::malformed();

@@ -53,9 +53,8 @@ outcome give(call& c, CUresult code, const CUtensorMap& map) {
 
 namespace ends {
 
-outcome cuTensorMapEncodeTiled(call& c) {
-  tensor_map_body body;
-  if (!take_all(c, body) || !well_formed(body, true)) return outcome::malformed();
+outcome cuTensorMapEncodeTiled(call& c, const tensor_map_body& body) {
+  if (!well_formed(body, true)) return outcome::malformed();
   const arguments a(body);
   CUtensorMap map{};
   const CUresult code = call_driver(c.driver().cuTensorMapEncodeTiled, &map, a.type, a.rank, a.address,
@@ -64,9 +63,8 @@ outcome cuTensorMapEncodeTiled(call& c) {
   return give(c, code, map);
 }
 
-outcome cuTensorMapEncodeIm2col(call& c) {
-  tensor_map_body body;
-  if (!take_all(c, body) || !well_formed(body, false)) return outcome::malformed();
+outcome cuTensorMapEncodeIm2col(call& c, const tensor_map_body& body) {
+  if (!well_formed(body, false)) return outcome::malformed();
   const std::size_t rank = body.sizes.size();
   if (rank < 3 || body.corners.size() != 2 * (rank - 2)) return outcome::malformed();
   const arguments a(body);
@@ -78,10 +76,8 @@ outcome cuTensorMapEncodeIm2col(call& c) {
   return give(c, code, map);
 }
 
-outcome cuTensorMapEncodeIm2colWide(call& c) {
-  tensor_map_body body;
-  if (!take_all(c, body) || !well_formed(body, false) || body.corners.size() != 2)
-    return outcome::malformed();
+outcome cuTensorMapEncodeIm2colWide(call& c, const tensor_map_body& body) {
+  if (!well_formed(body, false) || body.corners.size() != 2) return outcome::malformed();
   const arguments a(body);
   CUtensorMap map{};
   const CUresult code = call_driver(
@@ -91,9 +87,7 @@ outcome cuTensorMapEncodeIm2colWide(call& c) {
   return give(c, code, map);
 }
 
-outcome cuTensorMapReplaceAddress(call& c) {
-  tensor_map_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuTensorMapReplaceAddress(call& c, const tensor_map_body& body) {
   CUtensorMap map{};
   std::memcpy(&map, body.map.data(), body.map.size());
   const CUresult code =

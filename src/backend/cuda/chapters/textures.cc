@@ -57,7 +57,7 @@ CUDA_RESOURCE_VIEW_DESC view_of(const marshal::texture_body& body) {
 
 /// Enters the object with a record that says what its value must be again. Where it is not, kernels that hold
 /// the old value would read something else: the session cannot go on there.
-outcome enter(call& c, marshal::texture_body& body, CUresult code, std::uint64_t made,
+outcome enter(call& c, const marshal::texture_body& body, CUresult code, std::uint64_t made,
               CUresult (*undo)(unsigned long long)) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   if (body.value != 0 && body.value != made) {
@@ -66,20 +66,20 @@ outcome enter(call& c, marshal::texture_body& body, CUresult code, std::uint64_t
     call_driver(undo, made);
     return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   }
-  body.value = made;
+  marshal::texture_body kept = body;
+  kept.value = made;
   record made_by = c.as_record();
   made_by.payload.clear();
   wire::writer w(made_by.payload);
-  marshal::put_body(w, body);
+  marshal::put_body(w, kept);
   if (!c.objects().create(body.handle, reinterpret_cast<void*>(made), std::move(made_by)))
     return outcome::malformed();
-  c.reply.put(made);
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(made)});
   return outcome::answer(CUDA_SUCCESS);
 }
 
-outcome destroy(call& c, api::handle_kind kind, CUresult (*entry)(unsigned long long)) {
-  marshal::handle_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome destroy(call& c, const marshal::handle_body& body, api::handle_kind kind,
+                CUresult (*entry)(unsigned long long)) {
   void* native = nullptr;
   if (const CUresult code = c.objects().resolve(kind, body.handle, native); code != CUDA_SUCCESS)
     return outcome::answer(code);
@@ -90,9 +90,7 @@ outcome destroy(call& c, api::handle_kind kind, CUresult (*entry)(unsigned long 
 
 }  // namespace
 
-outcome ends::cuTexObjectCreate(call& c) {
-  marshal::texture_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuTexObjectCreate(call& c, const marshal::texture_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUDA_RESOURCE_DESC resource{};
   CUresult code = resource_of(c, body, resource);
@@ -106,9 +104,7 @@ outcome ends::cuTexObjectCreate(call& c) {
   return enter(c, body, code, made, c.driver().cuTexObjectDestroy);
 }
 
-outcome ends::cuSurfObjectCreate(call& c) {
-  marshal::texture_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome ends::cuSurfObjectCreate(call& c, const marshal::texture_body& body) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUDA_RESOURCE_DESC resource{};
   CUresult code = resource_of(c, body, resource);
@@ -117,11 +113,11 @@ outcome ends::cuSurfObjectCreate(call& c) {
   return enter(c, body, code, made, c.driver().cuSurfObjectDestroy);
 }
 
-outcome ends::cuTexObjectDestroy(call& c) {
-  return destroy(c, api::handle_kind::texture_object, c.driver().cuTexObjectDestroy);
+outcome ends::cuTexObjectDestroy(call& c, const marshal::handle_body& body) {
+  return destroy(c, body, api::handle_kind::texture_object, c.driver().cuTexObjectDestroy);
 }
-outcome ends::cuSurfObjectDestroy(call& c) {
-  return destroy(c, api::handle_kind::surface_object, c.driver().cuSurfObjectDestroy);
+outcome ends::cuSurfObjectDestroy(call& c, const marshal::handle_body& body) {
+  return destroy(c, body, api::handle_kind::surface_object, c.driver().cuSurfObjectDestroy);
 }
 
 }  // namespace outboard::backend

@@ -57,24 +57,18 @@ outcome create_on_host(call& c, const marshal::allocation_body& body) {
 
 namespace ends {
 
-outcome cuMemAddressReserve(call& c) {
-  marshal::range_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemAddressReserve(call& c, const marshal::range_body& body) {
   std::uint64_t address = 0;
   const CUresult code = c.session.virtual_memory().reserve(body, c.header.ticket, address);
   marshal::put_body(c.reply, marshal::address_reply{address});
   return outcome::answer(code);
 }
 
-outcome cuMemAddressFree(call& c) {
-  marshal::range_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemAddressFree(call& c, const marshal::range_body& body) {
   return outcome::answer(c.session.virtual_memory().free(body.address, body.size));
 }
 
-outcome cuMemCreate(call& c) {
-  marshal::allocation_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemCreate(call& c, const marshal::allocation_body& body) {
   if (c.session.virtual_memory().knows(body.handle)) return outcome::malformed();
   if (body.location_type != CU_MEM_LOCATION_TYPE_DEVICE) return create_on_host(c, body);
   CUmemAllocationProp prop = properties_of(body);
@@ -93,9 +87,7 @@ outcome cuMemCreate(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemRelease(call& c) {
-  marshal::release_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemRelease(call& c, const marshal::release_body& body) {
   CUmemGenericAllocationHandle memory = 0;
   CUresult code = native_memory(c, body.handle, memory);
   const bool of_host = c.session.virtual_memory().host_file(body.handle) >= 0;
@@ -110,9 +102,7 @@ outcome cuMemRelease(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemMap(call& c) {
-  marshal::mapping_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemMap(call& c, const marshal::mapping_body& body) {
   CUmemGenericAllocationHandle memory = 0;
   CUresult code = native_memory(c, body.handle, memory);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
@@ -125,9 +115,7 @@ outcome cuMemMap(call& c) {
   return outcome::answer(vacant ? ranges.map_host(body, c.header.ticket) : CUDA_ERROR_INVALID_VALUE);
 }
 
-outcome cuMemUnmap(call& c) {
-  marshal::range_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemUnmap(call& c, const marshal::range_body& body) {
   virtual_ranges& ranges = c.session.virtual_memory();
   std::vector<host_piece> going;
   const CUresult code = ranges.unmap(body.address, body.size, going);
@@ -138,9 +126,8 @@ outcome cuMemUnmap(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemSetAccess(call& c) {
-  marshal::access_body body;
-  if (!take_all(c, body) || body.access.size() % 3 != 0 || body.access.size() > 3 * most_locations) {
+outcome cuMemSetAccess(call& c, const marshal::access_body& body) {
+  if (body.access.size() % 3 != 0 || body.access.size() > 3 * most_locations) {
     return outcome::malformed();
   }
   std::vector<CUmemAccessDesc> access(body.access.size() / 3);
@@ -156,9 +143,7 @@ outcome cuMemSetAccess(call& c) {
   return outcome::answer(c.session.virtual_memory().set_access(body, access));
 }
 
-outcome cuMemGetAccess(call& c) {
-  marshal::access_question_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemGetAccess(call& c, const marshal::access_question_body& body) {
   const CUmemLocation where{static_cast<CUmemLocationType>(body.location_type), body.location};
   unsigned long long flags = 0;
   const CUresult code = call_driver(c.driver().cuMemGetAccess, &flags, &where, body.address);
@@ -166,14 +151,12 @@ outcome cuMemGetAccess(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuMemGetAllocationGranularity(call& c) {
-  marshal::allocation_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+outcome cuMemGetAllocationGranularity(call& c, const marshal::allocation_body& body) {
   const CUmemAllocationProp prop = properties_of(body);
   std::size_t granularity = 0;
   const CUresult code = call_driver(c.driver().cuMemGetAllocationGranularity, &granularity, &prop,
                                     static_cast<CUmemAllocationGranularity_flags>(body.option));
-  c.reply.put(static_cast<std::uint64_t>(granularity));
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(granularity)});
   return outcome::answer(code);
 }
 
