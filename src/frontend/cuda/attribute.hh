@@ -10,19 +10,17 @@ namespace outboard::frontend::cuda {
 
 /// Sets the attribute to `in`, or (null) asks for it into `out`. `about` says of what, and which.
 template <class Value>
-CUresult exchange_attribute(lane& own, api::opcode code, marshal::attribute_body about, Value* out,
-                            const Value* in) {
+CUresult exchange_attribute(
+    lane& own, opcode_for<marshal::attribute_body, marshal::perhaps<marshal::attribute_reply>> code,
+    marshal::attribute_body about, Value* out, const Value* in) {
   static_assert(sizeof(Value) == sizeof about.value);
   about.set = in != nullptr;
   if (in) std::memcpy(about.value.data(), in, sizeof *in);
-  request r(code, own);
-  marshal::put_body(r.body(), about);
-  const CUresult result = r.call();
-  if (result != CUDA_SUCCESS || in) return result;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::attribute_reply>(from);
-  if (!from.finished()) return r.malformed();
-  std::memcpy(out, reply.value.data(), sizeof *out);
+  typed_request r(code, own, about);
+  if (in) return r.call();
+  marshal::attribute_reply reply;
+  const CUresult result = r.call(reply);
+  if (result == CUDA_SUCCESS) std::memcpy(out, reply.value.data(), sizeof *out);
   return result;
 }
 

@@ -83,7 +83,7 @@ kernel_node_shape shape_of(const lane& own, const node_parameters& kernel);
 
 /// What launches of this executable graph need from now on, as the reply says. nullptr: another thread has
 /// destroyed it.
-CUresult learn_needs(request& r, exec_info* info);
+CUresult learn_needs(marshal::instantiate_reply&& reply, exec_info* info);
 
 /// Pointers that the program was given for nodes of this graph, or for this node, are gone.
 void forget_told(std::uint64_t graph, std::uint64_t node);

@@ -16,12 +16,11 @@ bool shares_host_memory();
 CUresult take_pages(api::opcode code, unique_fd&& file, unique_fd& pages);
 
 /// Calls (in no context) and takes the file that comes with the answer.
-template <class Body>
-CUresult call_for_pages(lane& own, api::opcode code, const Body& body, std::vector<std::byte>& reply,
-                        unique_fd& pages) {
+template <api::opcode Op, class Body>
+CUresult call_for_pages(lane& own, const Body& body, std::vector<std::byte>& reply, unique_fd& pages) {
   unique_fd file;
-  const CUresult answer = call_apart(own, code, 0, body, reply, &file);
-  return answer == CUDA_SUCCESS ? take_pages(code, std::move(file), pages) : answer;
+  const CUresult answer = call_apart<Op>(own, 0, body, reply, &file);
+  return answer == CUDA_SUCCESS ? take_pages(Op, std::move(file), pages) : answer;
 }
 
 /// The server's pages in the place of the reservation; out of the program's reach until it is given access.

@@ -2,12 +2,13 @@
 // Thread-bound to the lane it was made from.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "api/cuda/functions.hh"
 #include "frontend/cuda/copying/coherence.hh"
 #include "frontend/process.hh"
-#include "marshal/cuda/bodies.hh"
+#include "marshal/cuda/messages.hh"
 #include "wire/cursor.hh"
 
 namespace outboard::frontend::cuda {
@@ -15,7 +16,8 @@ namespace outboard::frontend::cuda {
 /// The reply to this request cannot be: ends the session, and gives what all calls answer from then on.
 [[nodiscard]] CUresult malformed_reply(api::opcode code);
 
-/// A request under construction in the calling thread's buffer; one at a time per thread.
+/// A request under construction in the calling thread's buffer; one at a time per thread. By itself for
+/// functions whose messages are generated; those with lines of types have a request_of, below.
 class request {
  public:
   request(api::opcode code, lane& own)
@@ -118,6 +120,75 @@ class request {
   wire::writer writer_;
 };
 
+/// An opcode whose line names this request and this reply; another one is a compile error. For code that
+/// several functions share.
+template <class Request, class Reply = marshal::nothing>
+class opcode_for {
+ public:
+  consteval opcode_for(api::opcode code) : code_(code) {
+    if (!marshal::carries<Request, Reply>(code)) throw "its line names another request or reply";
+  }
+  consteval opcode_for(marshal::service code) : code_(static_cast<api::opcode>(code)) {
+    if (!marshal::carries<Request, Reply>(code)) throw "its line names another request or reply";
+  }
+  operator api::opcode() const { return code_; }
+
+ private:
+  api::opcode code_;
+};
+
+/// A request with its body, and how its reply is read, as its line has them.
+template <class Request, class Reply>
+class typed_request : public request {
+ public:
+  using body_type = marshal::body_of<Request>;
+  using reply_type = marshal::body_of<Reply>;
+  static constexpr bool begins_empty =
+      marshal::hand_form<Request> || std::is_same_v<body_type, marshal::nothing>;
+
+  typed_request(opcode_for<Request, Reply> code, lane& own, const body_type& about) : request(code, own) {
+    marshal::put_body(request::body(), about);
+  }
+  /// Of one that is written where it lies, with body(), or that has none.
+  typed_request(opcode_for<Request, Reply> code, lane& own) requires begins_empty : request(code, own) {}
+
+  wire::writer& body() requires marshal::hand_form<Request> { return request::body(); }
+
+  /// Calls, and reads the reply.
+  CUresult call(reply_type& out) {
+    const CUresult code = request::call();
+    return code == CUDA_SUCCESS ? read(out) : code;
+  }
+  using request::call;
+
+  /// Reads the reply, also one that came with an error. One that does not fit ends the session.
+  [[nodiscard]] CUresult read(reply_type& out) const {
+    auto whole = whole_reply();
+    if (!whole) return malformed();
+    out = std::move(*whole);
+    return CUDA_SUCCESS;
+  }
+
+  /// Nothing: it does not fit, or an error came without one.
+  std::optional<reply_type> whole_reply() const {
+    wire::reader from = reply();
+    std::optional<reply_type> whole = marshal::take_body<reply_type>(from);
+    if (!from.finished()) whole.reset();
+    return whole;
+  }
+};
+
+/// Of one CUSTOM function, an api::opcode, or of a marshal::service.
+template <auto Op>
+class request_of
+    : public typed_request<typename marshal::message<Op>::request, typename marshal::message<Op>::reply> {
+  using typed = typed_request<typename marshal::message<Op>::request, typename marshal::message<Op>::reply>;
+
+ public:
+  request_of(lane& own, const typename typed::body_type& about) : typed(Op, own, about) {}
+  explicit request_of(lane& own) requires typed::begins_empty : typed(Op, own) {}
+};
+
 /// A call in buffers of its own: the lane's may hold the request at hand. Goes as it is, with nothing before
 /// it. `descriptor`: takes the one that comes with the answer, if any.
 template <class Body>
@@ -131,15 +202,12 @@ CUresult call_apart(lane& own, api::opcode code, std::uint64_t context, const Bo
                                             reply, nullptr, descriptor);
 }
 
-/// Reads one value of a reply.
-template <class T>
-CUresult take(request& r, CUresult code, T& out) {
-  if (code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const T value = from.get<T>();
-  if (!from.finished()) return r.malformed();
-  out = value;
-  return CUDA_SUCCESS;
+/// Of a CUSTOM function or a service.
+template <auto Op>
+CUresult call_apart(lane& own, std::uint64_t context,
+                    const marshal::body_of<typename marshal::message<Op>::request>& body,
+                    std::vector<std::byte>& reply, unique_fd* descriptor = nullptr) {
+  return call_apart(own, static_cast<api::opcode>(Op), context, body, reply, descriptor);
 }
 
 template <class H>

@@ -39,11 +39,12 @@ std::optional<marshal::share_token> read_handle(const H& in) {
   return whole ? std::optional(read.token) : std::nullopt;
 }
 
-inline CUresult take_token(request& r, CUresult code, marshal::share_token& out) {
-  if (code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  out = marshal::take_body<marshal::share_reply>(from).token;
-  return from.finished() ? CUDA_SUCCESS : r.malformed();
+template <class Request>
+CUresult call_for_token(typed_request<Request, marshal::share_reply>& r, marshal::share_token& out) {
+  marshal::share_reply reply;
+  const CUresult code = r.call(reply);
+  if (code == CUDA_SUCCESS) out = reply.token;
+  return code;
 }
 
 }  // namespace outboard::frontend::cuda

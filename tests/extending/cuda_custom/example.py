@@ -21,12 +21,9 @@ CUresult ends::cuExampleCustom(unsigned* sum, unsigned a, unsigned b) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
   if (!sum) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuExampleCustom, own);
-  marshal::put_body(r.body(), marshal::example_body{.a = a, .b = b});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::example_reply>(from);
-  if (!from.finished()) return r.malformed();
+  request_of<api::opcode::cuExampleCustom> r(own, marshal::example_body{.a = a, .b = b});
+  marshal::example_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   return *sum = reply.sum, CUDA_SUCCESS;
 }
 """

@@ -25,14 +25,13 @@ marshal::array_body body_of(std::uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR&
 }
 
 /// Reserves a handle for `info`, asks the server to make the object, and gives the handle out.
-template <class H, class Info, class Body>
-CUresult make(lane& own, opcode code, H* out, std::unique_ptr<Info> info, Body&& body) {
+template <class Body, class H, class Info, class Make>
+CUresult make(lane& own, opcode_for<Body> code, H* out, std::unique_ptr<Info> info, Make&& body) {
   handle_table& table = process::instance().objects().handles(api::handle_trait<H>::kind);
   info->context = own.context_handle();
   const std::uint64_t handle = table.reserve(std::move(info));
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(code, own);
-  marshal::put_body(r.body(), body(handle));
+  typed_request r(code, own, body(handle));
   const CUresult result = r.call();
   if (result != CUDA_SUCCESS) return table.release(handle), result;
   *out = reinterpret_cast<H>(handle);
@@ -45,8 +44,8 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& about) {
   if (!out || !sound(about)) return CUDA_ERROR_INVALID_VALUE;
   auto info = std::make_unique<array_info>();
   info->about = about;
-  return make(own, opcode::cuArray3DCreate_v2, out, std::move(info),
-              [&](std::uint64_t handle) { return body_of(handle, about, 0); });
+  return make<marshal::array_body>(own, opcode::cuArray3DCreate_v2, out, std::move(info),
+                                   [&](std::uint64_t handle) { return body_of(handle, about, 0); });
 }
 
 /// Null pointers first, as CUDA_ERROR_INVALID_VALUE, then handles.
@@ -81,13 +80,13 @@ void forget_parts(const std::map<unsigned, H>& parts) {
 }
 
 template <class H, class Info, class Parts>
-CUresult destroy(opcode code, H handle, Parts&& parts) {
+CUresult destroy(opcode_for<marshal::handle_body> code, H handle, Parts&& parts) {
   lane& own = this_lane();
   if (const CUresult refused = process::instance().gate(own); refused != CUDA_SUCCESS) return refused;
   Info* info = find_object<Info>(handle);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
-  request r(code, own);
-  marshal::put_body(r.in_context(info->context).body(), marshal::handle_body{value_of(handle)});
+  typed_request r(code, own, marshal::handle_body{value_of(handle)});
+  r.in_context(info->context);
   const CUresult result = r.call();
   if (result != CUDA_SUCCESS) return result;
   forget_parts(parts(*info));
@@ -103,28 +102,28 @@ CUDA_ARRAY3D_DESCRIPTOR level_of(CUDA_ARRAY3D_DESCRIPTOR d, unsigned level) {
 }
 
 /// The array that is part `index` of its parent: the same handle every time.
-CUresult part(opcode code, CUarray* out, std::uint64_t parent, const CUDA_ARRAY3D_DESCRIPTOR& about,
-              unsigned index, std::mutex& mutex, std::map<unsigned, std::uint64_t>& known) {
+CUresult part(opcode_for<marshal::subarray_body> code, CUarray* out, std::uint64_t parent,
+              const CUDA_ARRAY3D_DESCRIPTOR& about, unsigned index, std::mutex& mutex,
+              std::map<unsigned, std::uint64_t>& known) {
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(index); found != known.end())
     return *out = reinterpret_cast<CUarray>(found->second), CUDA_SUCCESS;
   auto info = std::make_unique<array_info>();
   info->about = about;
   info->parent = parent;
-  const CUresult result = make(this_lane(), code, out, std::move(info), [&](std::uint64_t handle) {
-    return marshal::subarray_body{parent, handle, index};
-  });
+  const CUresult result =
+      make<marshal::subarray_body>(this_lane(), code, out, std::move(info), [&](std::uint64_t handle) {
+        return marshal::subarray_body{parent, handle, index};
+      });
   if (result == CUDA_SUCCESS) known[index] = value_of(*out);
   return result;
 }
 
-CUresult sparse(opcode code, CUDA_ARRAY_SPARSE_PROPERTIES* out, std::uint64_t handle) {
-  request r(code, this_lane());
-  marshal::put_body(r.body(), marshal::handle_body{handle});
-  if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::sparse_reply>(from);
-  if (!from.finished()) return r.malformed();
+CUresult sparse(opcode_for<marshal::handle_body, marshal::sparse_reply> code,
+                CUDA_ARRAY_SPARSE_PROPERTIES* out, std::uint64_t handle) {
+  typed_request r(code, this_lane(), marshal::handle_body{handle});
+  marshal::sparse_reply reply;
+  if (const CUresult result = r.call(reply); result != CUDA_SUCCESS) return result;
   *out = {};
   out->tileExtent = {reply.tile[0], reply.tile[1], reply.tile[2]};
   out->miptailFirstLevel = reply.tail_level, out->miptailSize = reply.tail_size, out->flags = reply.flags;
@@ -214,8 +213,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DE
   info->levels =
       std::min(std::max(numMipmapLevels, 1u), static_cast<unsigned>(64 - __builtin_clzll(longest)));
   const unsigned levels = info->levels;
-  return make(own, opcode::cuMipmappedArrayCreate, pHandle, std::move(info),
-              [&](std::uint64_t handle) { return body_of(handle, about, levels); });
+  return make<marshal::array_body>(own, opcode::cuMipmappedArrayCreate, pHandle, std::move(info),
+                                   [&](std::uint64_t handle) { return body_of(handle, about, levels); });
 }
 
 CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMipmappedArray, unsigned level) {

@@ -63,20 +63,18 @@ std::uint64_t graph_of_capture(std::uint64_t key) {
 
 CUresult begin(lane& own, CUstream stream, CUstreamCaptureMode mode, bool per_thread) {
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  request r(api::opcode::cuStreamBeginCapture_v2, own);
-  marshal::put_body(r.body(), marshal::capture_body{value_of(stream), 0, mode, per_thread});
+  request_of<api::opcode::cuStreamBeginCapture_v2> r(
+      own, marshal::capture_body{value_of(stream), 0, mode, per_thread});
   const CUresult code = r.call();
   if (code == CUDA_SUCCESS) opened(stream_key(own, stream, per_thread));
   return code;
 }
 
 CUresult ask_status(lane& own, CUstream stream, bool per_thread, CUstreamCaptureStatus& status) {
-  request r(api::opcode::cuStreamIsCapturing, own);
-  marshal::put_body(r.body(), marshal::capture_body{value_of(stream), 0, 0, per_thread});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::capture_reply>(from);
-  if (!from.finished()) return r.malformed();
+  request_of<api::opcode::cuStreamIsCapturing> r(own,
+                                                 marshal::capture_body{value_of(stream), 0, 0, per_thread});
+  marshal::capture_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   status = static_cast<CUstreamCaptureStatus>(reply.status);
   return CUDA_SUCCESS;
 }
@@ -88,8 +86,8 @@ CUresult end(lane& own, CUstream stream, CUgraph* graph, bool per_thread) {
   const std::uint64_t there = graph_of_capture(key);
   const std::uint64_t made = there ? there : table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuStreamEndCapture, own);
-  marshal::put_body(r.body(), marshal::capture_body{value_of(stream), made, there != 0, per_thread});
+  request_of<api::opcode::cuStreamEndCapture> r(
+      own, marshal::capture_body{value_of(stream), made, there != 0, per_thread});
   const CUresult code = r.call();
   if (code == CUDA_SUCCESS) {
     closed(key);
@@ -128,12 +126,10 @@ CUresult capture_info(lane& own, CUstream stream, const capture_outputs& out, bo
   if (!out.status) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (!any_capture_open()) return *out.status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
-  request r(api::opcode::cuStreamGetCaptureInfo_v2, own);
-  marshal::put_body(r.body(), marshal::capture_body{value_of(stream), 0, 0, per_thread});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::capture_reply>(from);
-  if (!from.finished()) return r.malformed();
+  request_of<api::opcode::cuStreamGetCaptureInfo_v2> r(
+      own, marshal::capture_body{value_of(stream), 0, 0, per_thread});
+  marshal::capture_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   *out.status = static_cast<CUstreamCaptureStatus>(reply.status);
   if (*out.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   open_captures& all = captures();
@@ -178,8 +174,7 @@ CUresult begin_into(lane& own, CUstream stream, CUgraph graph, const node_list& 
   body.mode = mode;
   body.per_thread = per_thread;
   if (const CUresult code = put_nodes(list, body); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuStreamBeginCaptureToGraph, own);
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuStreamBeginCaptureToGraph> r(own, body);
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS) return code;
   opened(stream_key(own, stream, per_thread));
@@ -197,15 +192,14 @@ CUresult update(lane& own, CUstream stream, const node_list& list, unsigned flag
   body.per_thread = per_thread;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult code = put_nodes(list, body); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuStreamUpdateCaptureDependencies_v2, own);
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuStreamUpdateCaptureDependencies_v2> r(own, body);
   return r.call();
 }
 
 CUresult run_in_stream(lane& own, std::uint64_t function, CUstream stream, bool per_thread) {
   process::instance().server()->expect_callbacks(1);
-  request r(api::opcode::cuLaunchHostFunc, own);
-  marshal::put_body(r.body(), marshal::host_function_body{value_of(stream), function, per_thread, false});
+  request_of<api::opcode::cuLaunchHostFunc> r(
+      own, marshal::host_function_body{value_of(stream), function, per_thread, false});
   return r.call();
 }
 
@@ -217,8 +211,8 @@ bool is_mode(int mode) {
 
 CUresult capture_refusal() {
   lane& own = this_lane();
-  request r(api::opcode::cuThreadExchangeStreamCaptureMode, own);
-  marshal::put_body(r.body(), marshal::capture_body{0, 0, marshal::ask_capture, false});
+  request_of<api::opcode::cuThreadExchangeStreamCaptureMode> r(
+      own, marshal::capture_body{0, 0, marshal::ask_capture, false});
   return r.call();
 }
 
@@ -241,9 +235,9 @@ CUresult capture_copy(lane& own, const captured_copy& copy) {
   box.base = static_cast<std::byte*>(copy.host);
   box.width = box.pitch = box.slice = copy.size;
   const std::uint64_t id = p.functions().add(*p.server(), box);
-  request r(api::opcode::cuGraphAddMemcpyNode, own);
-  marshal::put_body(r.body(), marshal::captured_copy_body{copy.device, id, copy.size, value_of(copy.stream),
-                                                          copy.to_host, copy.per_thread});
+  request_of<api::opcode::cuGraphAddMemcpyNode> r(
+      own, marshal::captured_copy_body{copy.device, id, copy.size, value_of(copy.stream), copy.to_host,
+                                       copy.per_thread});
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS) p.functions().forget(id);
   return code;
@@ -275,9 +269,8 @@ CUresult capture_box(lane& own, const CUDA_MEMCPY3D& copy, CUstream stream, bool
   marshal::captured_box_body body{value_of(stream), per_thread, {}};
   std::vector<std::uint64_t> made;
   CUresult code = put_copy(copy, nullptr, body.node, made);
-  request r(api::opcode::cuMemcpy3DAsync_v2, own);
   if (code == CUDA_SUCCESS) {
-    marshal::put_body(r.body(), body);
+    request_of<api::opcode::cuMemcpy3DAsync_v2> r(own, body);
     code = r.call();
   }
   if (code != CUDA_SUCCESS) {
@@ -430,8 +423,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (!mode || static_cast<int>(*mode) == marshal::ask_capture) return CUDA_ERROR_INVALID_VALUE;
   const auto before = static_cast<CUstreamCaptureMode>(own.capture_mode);
   if (*mode != before) {
-    request r(api::opcode::cuThreadExchangeStreamCaptureMode, own);
-    marshal::put_body(r.body(), marshal::capture_body{0, 0, *mode, false});
+    request_of<api::opcode::cuThreadExchangeStreamCaptureMode> r(own,
+                                                                 marshal::capture_body{0, 0, *mode, false});
     if (const CUresult code = r.post(); code != CUDA_SUCCESS) return code;
     own.capture_mode = *mode;
   }

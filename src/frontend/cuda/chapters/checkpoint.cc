@@ -57,7 +57,7 @@ CUresult finish_work() {
     const context_state* context = p.objects().primary(static_cast<int>(device));
     if (!context->active.load() || context->sticky.load()) continue;
     const CUresult code =
-        request(api::opcode::cuCtxSynchronize, this_lane()).in_context(context->handle).call();
+        request_of<api::opcode::cuCtxSynchronize>(this_lane()).in_context(context->handle).call();
     if (code != CUDA_SUCCESS) return code;
   }
   return CUDA_SUCCESS;

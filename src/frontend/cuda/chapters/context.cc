@@ -40,8 +40,8 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_vers
   state->handle = handle;
   // As everywhere, a device that dumps nothing refuses nothing else.
   const bool dumps = (flags & CU_CTX_COREDUMP_ENABLE) != 0 && prepare_core_dumps() == CUDA_SUCCESS;
-  request r(api::opcode::cuCtxCreate_v2, own);
-  marshal::put_body(r.in_context(0).body(), marshal::context_body{handle, dev, flags});
+  request_of<api::opcode::cuCtxCreate_v2> r(own, marshal::context_body{handle, dev, flags});
+  r.in_context(0);
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS) {
     p.objects().handles(api::handle_kind::context).release(handle);
@@ -96,7 +96,7 @@ bool flags_ok(unsigned flags) {
 CUresult synchronize(lane& own) {
   const auto idle = idle_question::of_context(own);
   if (idle.known_idle()) return CUDA_SUCCESS;
-  const CUresult code = request(api::opcode::cuCtxSynchronize, own).call();
+  const CUresult code = request_of<api::opcode::cuCtxSynchronize>(own).call();
   if (code == CUDA_SUCCESS) idle.now_idle();
   return code;
 }
@@ -133,8 +133,8 @@ CUresult ends::cuCtxDestroy_v2(CUcontext ctx) {
   if (!context || context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
   dead_handles dead;
   context_died(*context, dead);
-  request r(api::opcode::cuCtxDestroy_v2, own);
-  marshal::put_body(r.in_context(0).body(), marshal::handle_body{context->handle});
+  request_of<api::opcode::cuCtxDestroy_v2> r(own, marshal::handle_body{context->handle});
+  r.in_context(0);
   const CUresult code = tell_of_death(r, *context);
   if (own.current() == context) own.contexts.pop_back();
   // The state itself stays: other threads may have it current, and must be told that it is destroyed.
@@ -262,12 +262,12 @@ CUresult ends::cuCtxSetLimit(CUlimit limit, size_t value) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
   if (static_cast<std::size_t>(limit) >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuCtxSetLimit, own);
-  marshal::put_body(r.body(), marshal::limit_body{static_cast<std::int32_t>(limit), value});
-  std::uint64_t in_force = 0;
-  const CUresult code = take(r, r.call(), in_force);
+  request_of<api::opcode::cuCtxSetLimit> r(own, marshal::limit_body{static_cast<std::int32_t>(limit), value});
+  marshal::number_reply in_force;
+  const CUresult code = r.call(in_force);
   const auto id = static_cast<std::size_t>(limit);
-  if (code == CUDA_SUCCESS && id < own.current()->limits.size()) own.current()->limits[id].store(in_force);
+  if (code == CUDA_SUCCESS && id < own.current()->limits.size())
+    own.current()->limits[id].store(static_cast<std::uint64_t>(in_force.value));
   return code;
 }
 
@@ -283,8 +283,7 @@ CUresult ends::cuCtxSetCacheConfig(CUfunc_cache config) {
   if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL)
     return CUDA_ERROR_INVALID_VALUE;
   own.current()->cache_config.store(config);
-  request r(api::opcode::cuCtxSetCacheConfig, own);
-  marshal::put_body(r.body(), marshal::number_reply{config});
+  request_of<api::opcode::cuCtxSetCacheConfig> r(own, marshal::number_reply{config});
   return r.post();
 }
 

@@ -23,9 +23,9 @@ CUresult check_context(CUcontext handle) {
 /// A call: an event of another context, or one under capture, is the driver's to refuse.
 CUresult send(lane& own, std::uint64_t context, CUevent event, bool wait, bool green) {
   if (const CUresult code = check_event(event); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuCtxRecordEvent, own);
-  marshal::put_body(r.in_context(0).body(),
-                    marshal::context_event_body{context, value_of(event), wait, green});
+  request_of<api::opcode::cuCtxRecordEvent> r(
+      own, marshal::context_event_body{context, value_of(event), wait, green});
+  r.in_context(0);
   return r.call();
 }
 

@@ -40,9 +40,9 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
                       !of_another_device(own, host_to ? from : to);
   const bool per_thread = marshal::per_thread(how);
   if (in_two) how = per_thread ? flavour::stream_per_thread : flavour::stream;
-  request r(api::opcode::cuMemcpyAsync, own);
+  request_of<api::opcode::cuMemcpyAsync> r(
+      own, marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
   r.names_copies_alone().copies_to(to, stream, how);
-  marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
   const CUresult code = marshal::on_stream(how) && known ? r.post() : r.call();
   return code == CUDA_SUCCESS && in_two ? wait_in_stream(nullptr, how) : code;
 }
@@ -128,9 +128,8 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
   const auto* bytes = static_cast<const std::byte*>(from);
   while (done < size) {
     const std::uint64_t n = std::min(piece, size - done);
-    request r(api::opcode::cuMemcpyHtoD_v2, own);
+    request_of<api::opcode::cuMemcpyHtoD_v2> r(own, marshal::copy_in_body{to + done, value_of(stream), how});
     r.copies_to(to + done, stream, how);
-    marshal::put_body(r.body(), marshal::copy_in_body{to + done, value_of(stream), how});
     const std::span<const std::byte> part(bytes + done, n);
     const CUresult code = known ? r.post(part) : r.call(part);
     if (code != CUDA_SUCCESS) return code;
@@ -210,8 +209,8 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
     if (got.code != CUDA_SUCCESS || got.done == size) return got.code;
     copy.host += got.done, copy.device += got.done, copy.size -= got.done;
   }
-  request r(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(r.body(), marshal::copy_out_body{copy.device, copy.size, value_of(stream), how});
+  request_of<api::opcode::cuMemcpyDtoH_v2> r(
+      own, marshal::copy_out_body{copy.device, copy.size, value_of(stream), how});
   const landing land{copy.host, copy.size};
   if (later) return r.post({}, &land);
   const idle_question stream_of_copy = question_of_stream(own, stream, how);
@@ -285,7 +284,7 @@ CUresult wait_in_stream(CUstream stream, flavour how) {
   const bool per_thread = marshal::per_thread(how);
   if (!marshal::on_stream(how)) {
     // In a capture the server says what it makes of the copy.
-    if (any_capture_open()) return request(api::opcode::cuCtxSynchronize, this_lane()).call();
+    if (any_capture_open()) return request_of<api::opcode::cuCtxSynchronize>(this_lane()).call();
     stream = nullptr;
   }
   return per_thread ? remote<api::opcode::cuStreamSynchronize_ptsz>(stream)

@@ -47,9 +47,8 @@ CUresult to_array(CUarray array, std::size_t offset, const void* from, std::size
   if (const CUresult code = settle(own, from, size); code != CUDA_SUCCESS) return code;
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
-    request r(api::opcode::cuMemcpyHtoA_v2, own);
-    marshal::put_body(r.body(),
-                      marshal::array_copy_body{value_of(array), offset + done, n, value_of(stream), how});
+    request_of<api::opcode::cuMemcpyHtoA_v2> r(
+        own, marshal::array_copy_body{value_of(array), offset + done, n, value_of(stream), how});
     // The driver knows what lies within the array: it is asked.
     const CUresult code = r.call(std::span(static_cast<const std::byte*>(from) + done, n));
     if (code != CUDA_SUCCESS) return code;
@@ -67,8 +66,8 @@ CUresult from_array(void* to, CUarray array, std::size_t offset, std::size_t siz
     box copy{end_of(to), end_of(array, offset), size, 1, 1};
     return copy_box(copy, stream, how);
   }
-  request r(api::opcode::cuMemcpyAtoH_v2, own);
-  marshal::put_body(r.body(), marshal::array_copy_body{value_of(array), offset, size, value_of(stream), how});
+  request_of<api::opcode::cuMemcpyAtoH_v2> r(
+      own, marshal::array_copy_body{value_of(array), offset, size, value_of(stream), how});
   const landing land{static_cast<std::byte*>(to), size};
   const CUDA_ARRAY3D_DESCRIPTOR& about = find_object<array_info>(array)->about;
   const std::uint64_t row = about.Width * element_bytes(about);

@@ -32,13 +32,11 @@ CUresult decompress(lane& own, const decompression& d) {
                         {p.srcNumBytes, p.dstNumBytes, value_of(p.dstActBytes), value_of(p.src),
                          value_of(p.dst), static_cast<std::uint64_t>(p.algo)});
   }
-  request r(api::opcode::cuMemBatchDecompressAsync, own);
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuMemBatchDecompressAsync> r(own, body);
   const CUresult code = r.call();
-  wire::reader from = r.reply();
-  const auto failed = from.get<std::uint64_t>();
-  if (!from.finished()) return code == CUDA_SUCCESS ? r.malformed() : code;
-  if (d.failed) *d.failed = failed;
+  const auto failed = r.whole_reply();
+  if (!failed) return code == CUDA_SUCCESS ? r.malformed() : code;
+  if (d.failed) *d.failed = static_cast<std::size_t>(failed->value);
   return code;
 }
 

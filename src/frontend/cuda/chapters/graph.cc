@@ -14,8 +14,10 @@ std::uint64_t bits(const CUgraphEdgeData& edge) {
   return std::bit_cast<std::uint64_t>(edge);
 }
 
+using lists = opcode_for<marshal::nodes_body, marshal::nodes_reply>;
+
 struct enumeration {
-  api::opcode code;
+  lists code;
   std::uint64_t subject = 0;
   CUgraphNode *nodes = nullptr, *others = nullptr;
   CUgraphEdgeData* edges = nullptr;
@@ -25,13 +27,11 @@ struct enumeration {
 /// How many there are; or, with room for them, as many as fit and null beyond, as the driver does.
 CUresult enumerate(lane& own, const enumeration& e) {
   if (!e.count) return CUDA_ERROR_INVALID_VALUE;
-  request r(e.code, own);
-  marshal::put_body(r.body(), marshal::nodes_body{e.subject, e.nodes ? *e.count : 0});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::nodes_reply>(from);
+  typed_request r(e.code, own, marshal::nodes_body{e.subject, e.nodes ? *e.count : 0});
+  marshal::nodes_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   const std::size_t n = reply.nodes.size();
-  if (!from.finished() || (e.nodes && n > *e.count)) return r.malformed();
+  if (e.nodes && n > *e.count) return r.malformed();
   if (!e.nodes) return *e.count = static_cast<std::size_t>(reply.count), CUDA_SUCCESS;
   if (e.others && reply.others.size() != n) return r.malformed();
   for (std::size_t i = 0; i < *e.count; ++i) {
@@ -44,12 +44,12 @@ CUresult enumerate(lane& own, const enumeration& e) {
   return CUDA_SUCCESS;
 }
 
-CUresult of_graph(lane& own, api::opcode code, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
+CUresult of_graph(lane& own, lists code, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
   if (!graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
   return enumerate(own, {code, value_of(graph), nodes, nullptr, nullptr, count});
 }
 
-CUresult of_node(lane& own, api::opcode code, CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* edges,
+CUresult of_node(lane& own, lists code, CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* edges,
                  std::size_t* count) {
   if (!node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
   return enumerate(own, {code, value_of(node), nodes, nullptr, edges, count});
@@ -61,7 +61,7 @@ CUresult all_edges(lane& own, CUgraph graph, CUgraphNode* from, CUgraphNode* to,
   return enumerate(own, {api::opcode::cuGraphGetEdges_v2, value_of(graph), from, to, edges, count});
 }
 
-CUresult change_edges(lane& own, api::opcode code, CUgraph graph, const CUgraphNode* from,
+CUresult change_edges(lane& own, opcode_for<marshal::edges_body> code, CUgraph graph, const CUgraphNode* from,
                       const CUgraphNode* to, const CUgraphEdgeData* edges, std::size_t count) {
   if (!graph_ok(graph) || (count && (!from || !to)) || count > marshal::max_graph_edges)
     return CUDA_ERROR_INVALID_VALUE;
@@ -73,8 +73,7 @@ CUresult change_edges(lane& own, api::opcode code, CUgraph graph, const CUgraphN
     body.to.push_back(value_of(to[i]));
     if (edges) body.edges.push_back(bits(edges[i]));
   }
-  request r(code, own);
-  marshal::put_body(r.body(), body);
+  typed_request r(code, own, body);
   return r.call();
 }
 
@@ -92,8 +91,7 @@ CUresult cuGraphCreate(CUgraph* out, unsigned flags) {
   handle_table& table = process::instance().objects().handles(api::handle_kind::graph);
   const std::uint64_t made = table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuGraphCreate, own);
-  marshal::put_body(r.body(), marshal::handle_body{made});
+  request_of<api::opcode::cuGraphCreate> r(own, marshal::handle_body{made});
   if (const CUresult code = r.post(); code != CUDA_SUCCESS) return table.release(made), code;
   return *out = reinterpret_cast<CUgraph>(made), CUDA_SUCCESS;
 }
@@ -104,8 +102,8 @@ CUresult cuGraphClone(CUgraph* out, CUgraph original) {
   handle_table& table = process::instance().objects().handles(api::handle_kind::graph);
   const std::uint64_t made = table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuGraphClone, own);
-  marshal::put_body(r.body(), marshal::instantiate_body{value_of(original), made, 0, 0, false});
+  request_of<api::opcode::cuGraphClone> r(own,
+                                          marshal::instantiate_body{value_of(original), made, 0, 0, false});
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return table.release(made), code;
   return *out = reinterpret_cast<CUgraph>(made), CUDA_SUCCESS;
 }
@@ -113,8 +111,7 @@ CUresult cuGraphClone(CUgraph* out, CUgraph original) {
 CUresult cuGraphDestroy(CUgraph graph) {
   OUTBOARD_GATE(cuGraphDestroy);
   if (!find_object<object>(graph)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphDestroy, own);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(graph)});
+  request_of<api::opcode::cuGraphDestroy> r(own, marshal::handle_body{value_of(graph)});
   const CUresult code = any_capture_open() ? r.call() : r.post();
   if (code != CUDA_SUCCESS) return code;
   forget_told(value_of(graph), 0);
@@ -125,8 +122,7 @@ CUresult cuGraphDestroy(CUgraph graph) {
 CUresult cuGraphDestroyNode(CUgraphNode node) {
   OUTBOARD_GATE(cuGraphDestroyNode);
   if (!node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphDestroyNode, own);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(node)});
+  request_of<api::opcode::cuGraphDestroyNode> r(own, marshal::handle_body{value_of(node)});
   const CUresult code = r.call();
   if (code == CUDA_SUCCESS) forget_told(0, value_of(node));
   return code;
@@ -194,12 +190,11 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, co
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   OUTBOARD_GATE(cuGraphNodeGetType);
   if (!type || !node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphNodeGetType, own);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(node)});
-  std::int64_t number = 0;
-  const CUresult code = take(r, r.call(), number);
+  request_of<api::opcode::cuGraphNodeGetType> r(own, marshal::handle_body{value_of(node)});
+  marshal::number_reply reply;
+  const CUresult code = r.call(reply);
   if (code != CUDA_SUCCESS) return code;
-  *type = static_cast<CUgraphNodeType>(number);
+  *type = static_cast<CUgraphNodeType>(reply.value);
   if (*type == CU_GRAPH_NODE_TYPE_HOST && is_host_copy(own, node)) *type = CU_GRAPH_NODE_TYPE_MEMCPY;
   return code;
 }
@@ -207,11 +202,11 @@ CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
 CUresult cuGraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph clone) {
   OUTBOARD_GATE(cuGraphNodeFindInClone);
   if (!out || !node_ok(original) || !graph_ok(clone)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphNodeFindInClone, own);
-  marshal::put_body(r.body(), marshal::nodes_body{value_of(original), value_of(clone)});
-  std::int64_t number = 0;
-  const CUresult code = take(r, r.call(), number);
-  if (code == CUDA_SUCCESS) *out = reinterpret_cast<CUgraphNode>(number);
+  request_of<api::opcode::cuGraphNodeFindInClone> r(own,
+                                                    marshal::nodes_body{value_of(original), value_of(clone)});
+  marshal::number_reply reply;
+  const CUresult code = r.call(reply);
+  if (code == CUDA_SUCCESS) *out = reinterpret_cast<CUgraphNode>(reply.value);
   return code;
 }
 

@@ -30,15 +30,14 @@ CUresult instantiate(lane& own, CUgraphExec* exec, CUgraph graph, const order& h
   info->context = own.context_handle();
   const std::uint64_t made = table.reserve(std::move(info));
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuGraphInstantiateWithParams, own);
-  marshal::put_body(r.body(), marshal::instantiate_body{value_of(graph), made, how.flags,
-                                                        value_of(how.stream), how.per_thread});
+  request_of<api::opcode::cuGraphInstantiateWithParams> r(
+      own, marshal::instantiate_body{value_of(graph), made, how.flags, value_of(how.stream), how.per_thread});
   CUresult code = r.call();
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::instantiate_reply>(from);
-  if (from.ok()) said = {reply.result, reinterpret_cast<CUgraphNode>(reply.bad_node)};
+  auto reply = r.whole_reply();
+  if (reply) said = {reply->result, reinterpret_cast<CUgraphNode>(reply->bad_node)};
   const auto handle = reinterpret_cast<CUgraphExec>(made);
-  if (code == CUDA_SUCCESS) code = learn_needs(r, find_object<exec_info>(handle));
+  if (code == CUDA_SUCCESS)
+    code = reply ? learn_needs(std::move(*reply), find_object<exec_info>(handle)) : r.malformed();
   if (code != CUDA_SUCCESS) return table.release(made), code;
   return *exec = handle, CUDA_SUCCESS;
 }
@@ -67,8 +66,7 @@ CUresult instantiate_with(lane& own, CUgraphExec* exec, CUgraph graph, CUDA_GRAP
 CUresult feed(lane& own, CUgraphExec exec, const std::vector<std::uint64_t>& sources) {
   std::vector<std::byte> bytes;
   const auto send = [&] {
-    request r(static_cast<api::opcode>(marshal::service::graph_feed), own);
-    marshal::put_body(r.body(), marshal::feed_body{value_of(exec)});
+    request_of<marshal::service::graph_feed> r(own, marshal::feed_body{value_of(exec)});
     const CUresult code = r.post(bytes);
     bytes.clear();
     return code;
@@ -101,18 +99,18 @@ CUresult launch(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
     if (const CUresult code = feed(own, exec, info->sources); code != CUDA_SUCCESS) return code;
   }
   if (info->functions || !info->targets.empty()) process::instance().server()->expect_callbacks(1);
-  request r(api::opcode::cuGraphLaunch, own);
+  request_of<api::opcode::cuGraphLaunch> r(
+      own, marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
   r.in_stream(stream, per_thread);
   if (info->functions) r.awaited();
-  marshal::put_body(r.body(), marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
   return any_capture_open() || process::instance().memory().graph_memory_in_use() ? r.call() : r.post();
 }
 
 CUresult upload(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
   if (!find_object<exec_info>(exec)) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  request r(api::opcode::cuGraphUpload, own);
-  marshal::put_body(r.body(), marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
+  request_of<api::opcode::cuGraphUpload> r(
+      own, marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
   return any_capture_open() ? r.call() : r.post();
 }
 
@@ -120,32 +118,28 @@ CUresult update(lane& own, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
   exec_info* info = find_object<exec_info>(exec);
   said = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
   if (!info || !graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphExecUpdate_v2, own);
-  marshal::put_body(r.body(), marshal::update_body{value_of(exec), value_of(graph)});
+  request_of<api::opcode::cuGraphExecUpdate_v2> r(own, marshal::update_body{value_of(exec), value_of(graph)});
   const CUresult code = r.call();
   {
     const std::lock_guard lock(info->mutex);
     info->taken.clear();
   }
-  wire::reader from = r.reply();
-  auto reply = marshal::take_body<marshal::update_reply>(from);
-  if (!from.finished()) return code == CUDA_SUCCESS ? r.malformed() : code;
-  said = {static_cast<CUgraphExecUpdateResult>(reply.result), reinterpret_cast<CUgraphNode>(reply.bad_node),
-          reinterpret_cast<CUgraphNode>(reply.bad_from)};
+  auto reply = r.whole_reply();
+  if (!reply) return code == CUDA_SUCCESS ? r.malformed() : code;
+  said = {static_cast<CUgraphExecUpdateResult>(reply->result), reinterpret_cast<CUgraphNode>(reply->bad_node),
+          reinterpret_cast<CUgraphNode>(reply->bad_from)};
   if (code != CUDA_SUCCESS) return code;
   const std::lock_guard lock(info->mutex);
-  info->sources = std::move(reply.sources);
-  info->targets = std::move(reply.targets);
-  info->functions = reply.functions;
+  info->sources = std::move(reply->sources);
+  info->targets = std::move(reply->targets);
+  info->functions = reply->functions;
   return code;
 }
 
-CUresult ask_number(lane& own, api::opcode code, CUgraphExec exec, CUgraphNode node, std::uint64_t extra,
-                    std::int64_t* out) {
-  request r(code, own);
-  marshal::put_body(r.body(), marshal::instantiate_body{value_of(node), value_of(exec), extra, 0, false});
-  if (!out) return r.call();
-  return take(r, r.call(), *out);
+CUresult ask_number(lane& own, opcode_for<marshal::instantiate_body, marshal::number_reply> code,
+                    CUgraphExec exec, CUgraphNode node, marshal::number_reply& out) {
+  typed_request r(code, own, marshal::instantiate_body{value_of(node), value_of(exec), 0, 0, false});
+  return r.call(out);
 }
 
 }  // namespace
@@ -200,8 +194,7 @@ CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream) {
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
   OUTBOARD_GATE(cuGraphExecDestroy);
   if (!find_object<exec_info>(exec)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphExecDestroy, own);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(exec)});
+  request_of<api::opcode::cuGraphExecDestroy> r(own, marshal::handle_body{value_of(exec)});
   const CUresult code = any_capture_open() ? r.call() : r.post();
   if (code == CUDA_SUCCESS)
     process::instance().objects().handles(api::handle_kind::graph_exec).release(value_of(exec));
@@ -227,23 +220,25 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* bad,
 CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {
   OUTBOARD_GATE(cuGraphExecGetFlags);
   if (!flags || !find_object<exec_info>(exec)) return CUDA_ERROR_INVALID_VALUE;
-  std::int64_t number = 0;
-  const CUresult code = ask_number(own, api::opcode::cuGraphExecGetFlags, exec, nullptr, 0, &number);
-  if (code == CUDA_SUCCESS) *flags = static_cast<cuuint64_t>(number);
+  marshal::number_reply found;
+  const CUresult code = ask_number(own, api::opcode::cuGraphExecGetFlags, exec, nullptr, found);
+  if (code == CUDA_SUCCESS) *flags = static_cast<cuuint64_t>(found.value);
   return code;
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned on) {
   OUTBOARD_GATE(cuGraphNodeSetEnabled);
   if (!node_ok(node) || !find_object<exec_info>(exec)) return CUDA_ERROR_INVALID_VALUE;
-  return ask_number(own, api::opcode::cuGraphNodeSetEnabled, exec, node, on, nullptr);
+  request_of<api::opcode::cuGraphNodeSetEnabled> r(
+      own, marshal::instantiate_body{value_of(node), value_of(exec), on, 0, false});
+  return r.call();
 }
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned* on) {
   OUTBOARD_GATE(cuGraphNodeGetEnabled);
   if (!on || !node_ok(node) || !find_object<exec_info>(exec)) return CUDA_ERROR_INVALID_VALUE;
-  std::int64_t number = 0;
-  const CUresult code = ask_number(own, api::opcode::cuGraphNodeGetEnabled, exec, node, 0, &number);
-  if (code == CUDA_SUCCESS) *on = static_cast<unsigned>(number);
+  marshal::number_reply found;
+  const CUresult code = ask_number(own, api::opcode::cuGraphNodeGetEnabled, exec, node, found);
+  if (code == CUDA_SUCCESS) *on = static_cast<unsigned>(found.value);
   return code;
 }
 

@@ -30,11 +30,10 @@ bool write_file(const char* path, std::string_view text) {
 
 /// References to a user object that the program holds; the object itself stays here, its destructor runs on
 /// the callbacks' thread when the server says that nothing refers to it.
-CUresult change_references(lane& own, api::opcode code, CUgraph graph, CUuserObject object, unsigned count,
-                           unsigned flags) {
+CUresult change_references(lane& own, opcode_for<marshal::user_object_body> code, CUgraph graph,
+                           CUuserObject object, unsigned count, unsigned flags) {
   if (!find_object<struct object>(object) || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  request r(code, own);
-  marshal::put_body(r.body(), marshal::user_object_body{value_of(object), value_of(graph), 0, count, flags});
+  typed_request r(code, own, marshal::user_object_body{value_of(object), value_of(graph), 0, count, flags});
   return r.call();
 }
 
@@ -59,20 +58,17 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id,
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
   OUTBOARD_GATE(cuGraphKernelNodeCopyAttributes);
   if (!node_ok(to) || !node_ok(from)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphKernelNodeCopyAttributes, own);
-  marshal::put_body(r.body(), marshal::nodes_body{value_of(to), value_of(from)});
+  request_of<api::opcode::cuGraphKernelNodeCopyAttributes> r(
+      own, marshal::nodes_body{value_of(to), value_of(from)});
   return r.call();
 }
 
 CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
   OUTBOARD_GATE(cuGraphDebugDotPrint);
   if (!path || !graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphDebugDotPrint, own);
-  marshal::put_body(r.body(), marshal::nodes_body{value_of(graph), flags});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::text_reply>(from);
-  if (!from.finished()) return r.malformed();
+  request_of<api::opcode::cuGraphDebugDotPrint> r(own, marshal::nodes_body{value_of(graph), flags});
+  marshal::text_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   return write_file(path, reply.text) ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
@@ -90,8 +86,7 @@ CUresult cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, uns
   });
   // Until the destructor has run, somebody must listen for its time.
   p.server()->expect_callbacks(1);
-  request r(api::opcode::cuUserObjectCreate, own);
-  marshal::put_body(r.body(), marshal::user_object_body{made, 0, id, count, flags});
+  request_of<api::opcode::cuUserObjectCreate> r(own, marshal::user_object_body{made, 0, id, count, flags});
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return table.release(made), code;
   return *out = reinterpret_cast<CUuserObject>(made), CUDA_SUCCESS;
 }
@@ -121,11 +116,11 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph g
   if (!out || !graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
   if (context && !process::instance().objects().find_context(value_of(context)))
     return CUDA_ERROR_INVALID_CONTEXT;
-  request r(api::opcode::cuGraphConditionalHandleCreate, own);
-  marshal::put_body(r.body(), marshal::user_object_body{value_of(context), value_of(graph), 0, value, flags});
-  std::int64_t handle = 0;
-  const CUresult code = take(r, r.call(), handle);
-  if (code == CUDA_SUCCESS) *out = static_cast<CUgraphConditionalHandle>(handle);
+  request_of<api::opcode::cuGraphConditionalHandleCreate> r(
+      own, marshal::user_object_body{value_of(context), value_of(graph), 0, value, flags});
+  marshal::number_reply handle;
+  const CUresult code = r.call(handle);
+  if (code == CUDA_SUCCESS) *out = static_cast<CUgraphConditionalHandle>(handle.value);
   return code;
 }
 

@@ -21,10 +21,8 @@ void forget(const std::vector<std::uint64_t>& made) {
   for (const std::uint64_t id : made) process::instance().functions().forget(id);
 }
 
-template <class Body>
-void put_node(request& r, const Body& body) {
-  marshal::put_body(r.body(), body);
-  if (body.node.type == CU_GRAPH_NODE_TYPE_MEMCPY) r.names_copies_alone();
+void name_copies(request& r, const marshal::node_parameters& node) {
+  if (node.type == CU_GRAPH_NODE_TYPE_MEMCPY) r.names_copies_alone();
 }
 
 struct added {
@@ -46,16 +44,13 @@ CUresult add(lane& own, const place& where, Put&& put, added* more = nullptr) {
     if (where.edges) body.edges.push_back(std::bit_cast<std::uint64_t>(where.edges[i]));
   }
   std::vector<std::uint64_t> made;
-  CUresult code = put(body.node, made);
-  request r(api::opcode::cuGraphAddNode_v2, own);
-  if (code == CUDA_SUCCESS) {
-    put_node(r, body);
-    code = r.call();
-  }
+  if (const CUresult code = put(body.node, made); code != CUDA_SUCCESS) return forget(made), code;
+  request_of<api::opcode::cuGraphAddNode_v2> r(own, body);
+  name_copies(r, body.node);
+  const CUresult code = r.call();
   if (code != CUDA_SUCCESS) return forget(made), code;
-  wire::reader from = r.reply();
-  auto reply = marshal::take_body<marshal::add_node_reply>(from);
-  if (!from.finished()) return r.malformed();
+  marshal::add_node_reply reply;
+  if (const CUresult whole = r.read(reply); whole != CUDA_SUCCESS) return whole;
   *where.out = reinterpret_cast<CUgraphNode>(reply.node);
   if (more) *more = {reply.address, std::move(reply.graphs)};
   return code;
@@ -76,49 +71,55 @@ void note_taken(exec_info& info, const marshal::set_node_body& body, const kerne
   info.taken[body.handle] = shape;
 }
 
-/// `info` is what is known of `exec`; both are null for the node of a graph.
 template <class Put>
-CUresult set(lane& own, CUgraphExec exec, exec_info* info, CUgraphNode node, Put&& put) {
+CUresult set(lane& own, CUgraphNode node, Put&& put) {
   if (!node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
   marshal::set_node_body body;
-  body.exec = value_of(exec);
   body.handle = value_of(node);
   std::vector<std::uint64_t> made;
   CUresult code = put(body.node, made);
-  request r(exec ? api::opcode::cuGraphExecNodeSetParams : api::opcode::cuGraphNodeSetParams, own);
-  kernel_node_shape shape;
   if (code == CUDA_SUCCESS) {
-    put_node(r, body);
-    if (info && body.node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-      shape = shape_of(own, body.node);
-      // What a launch needs of us is copies' and host functions': it stays as it is.
-      if (is_taken(*info, body.handle, shape)) return r.post();
-    }
+    request_of<api::opcode::cuGraphNodeSetParams> r(own, body);
+    name_copies(r, body.node);
     code = r.call();
   }
-  if (code != CUDA_SUCCESS) return forget(made), code;
-  if (!info) return code;
-  info = find_object<exec_info>(exec);  // another thread may have destroyed it meanwhile
-  if (info) note_taken(*info, body, shape);
-  return learn_needs(r, info);
+  if (code != CUDA_SUCCESS) forget(made);
+  return code;
 }
 
 template <class Put>
 CUresult set_in(lane& own, CUgraphExec exec, CUgraphNode node, Put&& put) {
-  exec_info* const info = find_object<exec_info>(exec);
-  return info ? set(own, exec, info, node, put) : CUDA_ERROR_INVALID_VALUE;
+  exec_info* info = find_object<exec_info>(exec);
+  if (!info || !node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
+  marshal::set_node_body body;
+  body.exec = value_of(exec);
+  body.handle = value_of(node);
+  std::vector<std::uint64_t> made;
+  if (const CUresult code = put(body.node, made); code != CUDA_SUCCESS) return forget(made), code;
+  request_of<api::opcode::cuGraphExecNodeSetParams> r(own, body);
+  name_copies(r, body.node);
+  kernel_node_shape shape;
+  if (body.node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+    shape = shape_of(own, body.node);
+    // What a launch needs of us is copies' and host functions': it stays as it is.
+    if (is_taken(*info, body.handle, shape)) return r.post();
+  }
+  marshal::instantiate_reply needs;
+  if (const CUresult code = r.call(needs); code != CUDA_SUCCESS) return forget(made), code;
+  info = find_object<exec_info>(exec);  // another thread may have destroyed it meanwhile
+  if (info) note_taken(*info, body, shape);
+  return learn_needs(std::move(needs), info);
 }
 
 /// `take` turns the answer into the program's struct.
 template <class Take>
 CUresult get(lane& own, CUgraphNode node, CUgraphNodeType type, const void* out, Take&& take) {
   if (!out || !node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuGraphKernelNodeGetParams_v2, own);
-  marshal::put_body(r.body(), marshal::nodes_body{value_of(node), static_cast<std::uint64_t>(type)});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::get_node_reply>(from);
-  return from.finished() && take(reply) ? CUDA_SUCCESS : r.malformed();
+  request_of<api::opcode::cuGraphKernelNodeGetParams_v2> r(
+      own, marshal::nodes_body{value_of(node), static_cast<std::uint64_t>(type)});
+  marshal::get_node_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
+  return take(reply) ? CUDA_SUCCESS : r.malformed();
 }
 
 /// The address of an allocation node is the device's: copies must know it for one.
@@ -156,10 +157,7 @@ bool is_host_copy(lane& own, CUgraphNode node) {
   return host_copy(own, node, copy);
 }
 
-CUresult learn_needs(request& r, exec_info* info) {
-  wire::reader from = r.reply();
-  auto reply = marshal::take_body<marshal::instantiate_reply>(from);
-  if (!from.finished()) return r.malformed();
+CUresult learn_needs(marshal::instantiate_reply&& reply, exec_info* info) {
   if (!info) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(info->mutex);
   info->sources = std::move(reply.sources);
@@ -191,7 +189,7 @@ using ids = std::vector<std::uint64_t>;
 #define OUTBOARD_SET_NODE(symbol, pointer, expression) \
   OUTBOARD_GATE(symbol);                               \
   if (!(pointer)) return CUDA_ERROR_INVALID_VALUE;     \
-  return set(own, nullptr, nullptr, node,              \
+  return set(own, node,                                \
              [&]([[maybe_unused]] node_parameters& to, [[maybe_unused]] ids& made) { return expression; })
 #define OUTBOARD_GET(symbol, type, pointer, expression) \
   OUTBOARD_GATE(symbol);                                \
@@ -407,8 +405,8 @@ CUresult cuGraphAddNode(OUTBOARD_PLACE, CUgraphNodeParams* p) {
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* p) {
   OUTBOARD_GATE(cuGraphNodeSetParams);
   if (!p) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult code = set(own, nullptr, nullptr, node,
-                            [&](node_parameters& to, ids& made) { return put_any(own, *p, to, made); });
+  const CUresult code =
+      set(own, node, [&](node_parameters& to, ids& made) { return put_any(own, *p, to, made); });
   CUgraphNodeType type{};
   // Of what is wrong with parameters for another type of node the driver sees nothing.
   const bool other = code == CUDA_ERROR_INVALID_HANDLE &&

@@ -42,13 +42,11 @@ bool take_resource(const marshal::resources_reply& reply, std::size_t i, CUdevRe
 }
 
 template <class Body>
-CUresult ask(opcode code, const Body& body, marshal::resources_reply& reply) {
-  request r(code, this_lane());
-  marshal::put_body(r.in_context(0).body(), body);
-  if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
-  wire::reader from = r.reply();
-  reply = marshal::take_body<marshal::resources_reply>(from);
-  return from.finished() ? CUDA_SUCCESS : r.malformed();
+CUresult ask(std::type_identity_t<opcode_for<Body, marshal::resources_reply>> code, const Body& body,
+             marshal::resources_reply& reply) {
+  typed_request r(code, this_lane(), body);
+  r.in_context(0);
+  return r.call(reply);
 }
 
 /// Those of CUDA 13: multiprocessors, work queues and their settings.
@@ -57,7 +55,8 @@ bool is_type(CUdevResourceType type) {
   return n == CU_DEV_RESOURCE_TYPE_SM || n == 1000 || n == 10000;
 }
 
-CUresult query(opcode code, std::uint64_t of, CUdevResource* out, CUdevResourceType type) {
+CUresult query(opcode_for<marshal::resource_query_body, marshal::resources_reply> code, std::uint64_t of,
+               CUdevResource* out, CUdevResourceType type) {
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   if (!is_type(type)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   marshal::resources_reply reply;
@@ -67,13 +66,13 @@ CUresult query(opcode code, std::uint64_t of, CUdevResource* out, CUdevResourceT
 }
 
 /// Reserves a handle for `info`, asks the server to make the object, and gives the handle out.
-template <class H, class Body>
-CUresult make(opcode code, H* out, std::unique_ptr<object> info, Body&& body) {
+template <class Body, class H, class Make>
+CUresult make(opcode_for<Body> code, H* out, std::unique_ptr<object> info, Make&& body) {
   handle_table& table = process::instance().objects().handles(api::handle_trait<H>::kind);
   const std::uint64_t handle = table.reserve(std::move(info));
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(code, this_lane());
-  marshal::put_body(r.in_context(0).body(), body(handle));
+  typed_request r(code, this_lane(), body(handle));
+  r.in_context(0);
   const CUresult result = r.call();
   if (result != CUDA_SUCCESS) return table.release(handle), result;
   *out = reinterpret_cast<H>(handle);
@@ -94,9 +93,10 @@ CUresult context_of(green_info& green, CUgreenCtx handle) {
   state->owner = primary;
   for (std::size_t i = 0; i < state->limits.size(); ++i) state->limits[i] = primary->limits[i].load();
   CUcontext out = nullptr;
-  const CUresult code = make(opcode::cuCtxFromGreenCtx, &out, std::move(made), [&](std::uint64_t own_handle) {
-    return marshal::green_context_body{own_handle, value_of(handle), primary->handle, green.device, 0};
-  });
+  const CUresult code = make<marshal::green_context_body>(
+      opcode::cuCtxFromGreenCtx, &out, std::move(made), [&](std::uint64_t own_handle) {
+        return marshal::green_context_body{own_handle, value_of(handle), primary->handle, green.device, 0};
+      });
   if (code != CUDA_SUCCESS) return code;
   state->handle = green.context_handle = value_of(out);
   state->active.store(true);
@@ -150,12 +150,13 @@ CUresult ends::cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* grou
 CUresult ends::cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resources, unsigned count) {
   OUTBOARD_GATE(cuDevResourceGenerateDesc);
   if (!out || !resources || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  return make(opcode::cuDevResourceGenerateDesc, out, std::make_unique<descriptor_info>(),
-              [&](std::uint64_t handle) {
-                marshal::descriptor_body body{handle, {}};
-                for (unsigned i = 0; i < count; ++i) body.resources.push_back(number_of(resources[i]));
-                return body;
-              });
+  return make<marshal::descriptor_body>(opcode::cuDevResourceGenerateDesc, out,
+                                        std::make_unique<descriptor_info>(), [&](std::uint64_t handle) {
+                                          marshal::descriptor_body body{handle, {}};
+                                          for (unsigned i = 0; i < count; ++i)
+                                            body.resources.push_back(number_of(resources[i]));
+                                          return body;
+                                        });
 }
 
 CUresult ends::cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc descriptor, CUdevice device,
@@ -173,9 +174,10 @@ CUresult ends::cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc descriptor, C
   auto info = std::make_unique<green_info>();
   info->device = device;
   info->id = p.objects().next_context_id();
-  const CUresult code = make(opcode::cuGreenCtxCreate, out, std::move(info), [&](std::uint64_t handle) {
-    return marshal::green_context_body{handle, value_of(descriptor), 0, device, flags};
-  });
+  const CUresult code = make<marshal::green_context_body>(
+      opcode::cuGreenCtxCreate, out, std::move(info), [&](std::uint64_t handle) {
+        return marshal::green_context_body{handle, value_of(descriptor), 0, device, flags};
+      });
   if (code != CUDA_SUCCESS) (void)ends::cuDevicePrimaryCtxRelease_v2(device);
   return code;
 }
@@ -200,9 +202,9 @@ CUresult ends::cuGreenCtxDestroy(CUgreenCtx handle) {
   if (!green) return CUDA_ERROR_INVALID_CONTEXT;
   const std::int32_t device = green->device;
   const std::uint64_t context = green->context_handle;
-  request r(opcode::cuGreenCtxDestroy, this_lane());
-  marshal::put_body(r.in_context(0).body(),
-                    marshal::green_context_body{context, value_of(handle), 0, device, 0});
+  request_of<opcode::cuGreenCtxDestroy> r(
+      this_lane(), marshal::green_context_body{context, value_of(handle), 0, device, 0});
+  r.in_context(0);
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   // The state stays, as that of any destroyed context: threads may have it current.
   if (context_state* state = p.objects().find_context(context)) state->active.store(false);
@@ -220,9 +222,10 @@ CUresult ends::cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned
   const int within = std::clamp(priority, facts.greatest_priority, facts.least_priority);
   auto info = detail::stream_in(value_of(handle), flags, within);
   info->context = p.objects().primary(green->device)->handle;
-  return make(opcode::cuGreenCtxStreamCreate, out, std::move(info), [&](std::uint64_t made) {
-    return marshal::green_stream_body{made, value_of(handle), flags, priority};
-  });
+  return make<marshal::green_stream_body>(
+      opcode::cuGreenCtxStreamCreate, out, std::move(info), [&](std::uint64_t made) {
+        return marshal::green_stream_body{made, value_of(handle), flags, priority};
+      });
 }
 
 CUresult ends::cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* id) {

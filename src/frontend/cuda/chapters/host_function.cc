@@ -17,9 +17,8 @@ CUresult enqueue(lane& own, const host_order& order, host_functions::function ru
   if (!stream_ok(order.stream)) return CUDA_ERROR_INVALID_HANDLE;
   process& p = process::instance();
   const std::uint64_t id = p.functions().add(*p.server(), std::move(run));
-  request r(api::opcode::cuLaunchHostFunc, own);
-  marshal::put_body(
-      r.body(), marshal::host_function_body{value_of(order.stream), id, order.per_thread, order.callback});
+  request_of<api::opcode::cuLaunchHostFunc> r(
+      own, marshal::host_function_body{value_of(order.stream), id, order.per_thread, order.callback});
   p.server()->expect_callbacks(1);
   if (!any_capture_open()) return r.awaited().post();
   // A captured one waits in its graph for launches; a refused one never comes: then the server says so.

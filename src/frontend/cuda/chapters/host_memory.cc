@@ -43,8 +43,8 @@ bool is_mapped(std::uint64_t address, std::uint64_t size) {
 CUresult share_with_server(lane& own, pinned_chunk& chunk, unique_fd* file = nullptr) {
   unique_fd memory;
   std::vector<std::byte> reply;
-  const CUresult code = call_apart(own, api::opcode::cuMemHostAlloc, own.context_handle(),
-                                   marshal::host_share_body{chunk.base, chunk.size}, reply, &memory);
+  const CUresult code = call_apart<api::opcode::cuMemHostAlloc>(
+      own, own.context_handle(), marshal::host_share_body{chunk.base, chunk.size}, reply, &memory);
   if (code != CUDA_SUCCESS) return code;
   if (!memory || !map_shared(chunk.base, chunk.size, memory.get(), 0)) return CUDA_ERROR_OPERATING_SYSTEM;
   chunk.shared = true;
@@ -106,8 +106,8 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
 
 /// As cuMemFree waits: beside a capture that lets this thread free, for the streams that are not captured.
 CUresult wait_for_context(lane& own, std::uint64_t context) {
-  request r(any_capture_open() ? api::opcode::cuMemFree_v2 : api::opcode::cuCtxSynchronize, own);
-  if (any_capture_open()) marshal::put_body(r.body(), marshal::unmap_body{0, 0});
+  if (!any_capture_open()) return request_of<api::opcode::cuCtxSynchronize>(own).in_context(context).call();
+  request_of<api::opcode::cuMemFree_v2> r(own, marshal::unmap_body{0, 0});
   return r.in_context(context).call();
 }
 
@@ -174,7 +174,7 @@ CUresult hide_registered(lane& own, const memory_block& block) {
   process& p = process::instance();
   const auto shown = p.memory().mirrors().find(block.base);
   if (!shown) return CUDA_SUCCESS;
-  const CUresult code = request(api::opcode::cuCtxSynchronize, own).call();
+  const CUresult code = request_of<api::opcode::cuCtxSynchronize>(own).call();
   if (shown->device_address != block.base) p.memory().addresses().remove(shown->device_address);
   hide_block(own, block.base);
   return code;

@@ -13,14 +13,11 @@ namespace {
 
 shared_book& book() { return process::instance().memory().shared(); }
 
-CUresult ask(lane& own, api::opcode what, std::uint64_t context, const marshal::share_open_body& body,
+CUresult ask(lane& own, std::uint64_t context, const marshal::share_open_body& body,
              marshal::share_open_reply& got) {
-  request r(what, own);
-  marshal::put_body(r.in_context(context).body(), body);
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  got = marshal::take_body<marshal::share_open_reply>(from);
-  return from.finished() ? CUDA_SUCCESS : r.malformed();
+  request_of<api::opcode::cuIpcOpenMemHandle_v2> r(own, body);
+  r.in_context(context);
+  return r.call(got);
 }
 
 /// Room in the window first, because the server maps where the client says.
@@ -29,7 +26,7 @@ CUresult open_there(lane& own, const marshal::share_token& token, opened_memory&
   made.token = token;
   made.context = own.context_handle();
   marshal::share_open_reply about;
-  CUresult code = ask(own, api::opcode::cuIpcOpenMemHandle_v2, made.context, {token, 0}, about);
+  CUresult code = ask(own, made.context, {token, 0}, about);
   if (code != CUDA_SUCCESS) return code;
   if (about.own) return CUDA_ERROR_INVALID_CONTEXT;
   made.slot = about.device;
@@ -38,7 +35,7 @@ CUresult open_there(lane& own, const marshal::share_token& token, opened_memory&
   if (!slot || about.mapped == 0 || about.mapped % window_granule) return CUDA_ERROR_INVALID_DEVICE;
   made.mapped_at = slot->take(about.mapped);
   if (!made.mapped_at) return CUDA_ERROR_OUT_OF_MEMORY;
-  code = ask(own, api::opcode::cuIpcOpenMemHandle_v2, made.context, {token, made.mapped_at}, about);
+  code = ask(own, made.context, {token, made.mapped_at}, about);
   if (code != CUDA_SUCCESS) return slot->give_back(made.mapped_at, made.mapped_size), code;
   made.base = made.mapped_at + about.offset;
   memory_block block;
@@ -60,10 +57,9 @@ CUresult ends::cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   const auto block = p.memory().addresses().find(dptr);
   if (!pHandle || !block || block->kind != memory_kind::device) return CUDA_ERROR_INVALID_VALUE;
   book().use();
-  request r(api::opcode::cuIpcGetMemHandle, own);
-  marshal::put_body(r.body(), marshal::share_block_body{block->base, block->size});
+  request_of<api::opcode::cuIpcGetMemHandle> r(own, marshal::share_block_body{block->base, block->size});
   marshal::share_token token;
-  const CUresult code = take_token(r, r.call(), token);
+  const CUresult code = call_for_token(r, token);
   if (code == CUDA_SUCCESS) write_handle(*pHandle, token);
   return code;
 }
@@ -101,8 +97,8 @@ CUresult ends::cuIpcCloseMemHandle(CUdeviceptr dptr) {
   const opened_memory gone = *known;
   book().erase(dptr);
   p.memory().addresses().remove(dptr);
-  request r(api::opcode::cuIpcCloseMemHandle, own);
-  marshal::put_body(r.in_context(gone.context).body(), marshal::unmap_body{gone.mapped_at, gone.mapped_size});
+  request_of<api::opcode::cuIpcCloseMemHandle> r(own, marshal::unmap_body{gone.mapped_at, gone.mapped_size});
+  r.in_context(gone.context);
   const CUresult code = r.call();
   if (slot_addresses* slot = p.memory().window_slot(gone.slot))
     slot->give_back(gone.mapped_at, gone.mapped_size);
@@ -116,10 +112,9 @@ CUresult ends::cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
   const auto* info = find_object<event_info>(event);
   if (!info || info->imported || !(info->flags & CU_EVENT_INTERPROCESS)) return CUDA_ERROR_INVALID_HANDLE;
   book().use();
-  request r(api::opcode::cuIpcGetEventHandle, own);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(event)});
+  request_of<api::opcode::cuIpcGetEventHandle> r(own, marshal::handle_body{value_of(event)});
   marshal::share_token token;
-  const CUresult code = take_token(r, r.call(), token);
+  const CUresult code = call_for_token(r, token);
   if (code == CUDA_SUCCESS) write_handle(*pHandle, token);
   return code;
 }
@@ -139,8 +134,7 @@ CUresult ends::cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
   handle_table& events = p.objects().handles(api::handle_kind::event);
   const std::uint64_t made = events.reserve(std::move(info));
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuIpcOpenEventHandle, own);
-  marshal::put_body(r.body(), marshal::share_import_body{made, *token});
+  request_of<api::opcode::cuIpcOpenEventHandle> r(own, marshal::share_import_body{made, *token});
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return events.release(made), code;
   return *phEvent = reinterpret_cast<CUevent>(made), CUDA_SUCCESS;
 }

@@ -41,12 +41,12 @@ CUresult name_kernel(lane& own, CUkernel kernel, int device, named_kernel& out) 
 /// All attributes at once, the first time. With the kernel's lock.
 CUresult ask_attributes(lane& own, const named_kernel& kernel) {
   if (kernel.object->attributes.contains(kernel.device)) return CUDA_SUCCESS;
-  request r(kernel.is_function ? api::opcode::cuFuncGetAttribute : api::opcode::cuKernelGetAttribute, own);
-  marshal::put_body(r.body(), marshal::kernel_query_body{kernel.handle, kernel.device});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  auto reply = marshal::take_body<marshal::kernel_query_reply>(from);
-  if (!from.finished()) return r.malformed();
+  using asks = opcode_for<marshal::kernel_query_body, marshal::kernel_query_reply>;
+  typed_request r(
+      kernel.is_function ? asks(api::opcode::cuFuncGetAttribute) : asks(api::opcode::cuKernelGetAttribute),
+      own, marshal::kernel_query_body{kernel.handle, kernel.device});
+  marshal::kernel_query_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   kernel.object->attributes[kernel.device] = std::move(reply.attributes);
   return CUDA_SUCCESS;
 }
@@ -62,14 +62,17 @@ CUresult get_attribute(lane& own, const named_kernel& kernel, CUfunction_attribu
   return static_cast<CUresult>(known[i].result);
 }
 
+using sets = opcode_for<marshal::kernel_set_body>;
+
 CUresult set_attribute(lane& own, const named_kernel& kernel, CUfunction_attribute attribute, int value) {
   const std::lock_guard lock(kernel.object->mutex);
   const std::pair key{kernel.device, static_cast<int>(attribute)};
   // Libraries set the same value before every launch.
   const auto set = kernel.object->set_values.find(key);
   if (set != kernel.object->set_values.end() && set->second == value) return CUDA_SUCCESS;
-  request r(kernel.is_function ? api::opcode::cuFuncSetAttribute : api::opcode::cuKernelSetAttribute, own);
-  marshal::put_body(r.body(), marshal::kernel_set_body{kernel.handle, kernel.device, attribute, value});
+  typed_request r(
+      kernel.is_function ? sets(api::opcode::cuFuncSetAttribute) : sets(api::opcode::cuKernelSetAttribute),
+      own, marshal::kernel_set_body{kernel.handle, kernel.device, attribute, value});
   // Libraries also change between values from launch to launch: what the driver took once it takes again.
   const std::tuple setting{kernel.device, static_cast<int>(attribute), value};
   const bool known = kernel.object->taken.contains(setting);
@@ -84,9 +87,8 @@ CUresult set_attribute(lane& own, const named_kernel& kernel, CUfunction_attribu
   return CUDA_SUCCESS;
 }
 
-CUresult post_setting(lane& own, api::opcode code, const named_kernel& kernel, int value) {
-  request r(code, own);
-  marshal::put_body(r.body(), marshal::kernel_set_body{kernel.handle, kernel.device, 0, value});
+CUresult post_setting(lane& own, sets code, const named_kernel& kernel, int value) {
+  typed_request r(code, own, marshal::kernel_set_body{kernel.handle, kernel.device, 0, value});
   return r.post();
 }
 
@@ -261,8 +263,7 @@ CUresult cuFuncLoad(CUfunction function) {
   if (const CUresult code = name_function<api::opcode::cuFuncLoad>(own, function, kernel);
       code != CUDA_SUCCESS)
     return code;
-  request r(api::opcode::cuFuncLoad, own);
-  marshal::put_body(r.body(), marshal::handle_body{kernel.handle});
+  request_of<api::opcode::cuFuncLoad> r(own, marshal::handle_body{kernel.handle});
   return r.call();
 }
 
@@ -273,11 +274,10 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
       code != CUDA_SUCCESS)
     return code;
   if (!state) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuFuncIsLoaded, own);
-  marshal::put_body(r.body(), marshal::handle_body{kernel.handle});
-  std::int64_t value = 0;
-  if (const CUresult code = take(r, r.call(), value); code != CUDA_SUCCESS) return code;
-  *state = static_cast<CUfunctionLoadingState>(value);
+  request_of<api::opcode::cuFuncIsLoaded> r(own, marshal::handle_body{kernel.handle});
+  marshal::number_reply loaded;
+  if (const CUresult code = r.call(loaded); code != CUDA_SUCCESS) return code;
+  *state = static_cast<CUfunctionLoadingState>(loaded.value);
   return CUDA_SUCCESS;
 }
 

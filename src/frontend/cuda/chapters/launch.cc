@@ -101,9 +101,11 @@ CUresult launch(launch_order order) {
   const bool waits = hope == prospect::bad || doubted || !kernel->launched.load(std::memory_order_acquire) ||
                      odd_attributes(order.attributes) || elsewhere(own, order, *kernel);
 
-  request r(order.shape.cooperative || !order.attributes.empty() ? api::opcode::cuLaunchKernelEx
-                                                                 : api::opcode::cuLaunchKernel,
-            own);
+  using launches = opcode_for<marshal::by_hand<marshal::launch_body>>;
+  typed_request r(order.shape.cooperative || !order.attributes.empty()
+                      ? launches(api::opcode::cuLaunchKernelEx)
+                      : launches(api::opcode::cuLaunchKernel),
+                  own);
   r.in_stream(order.stream, order.per_thread);
   if (const CUresult code = put_launch(r.body(), order, *kernel); code != CUDA_SUCCESS) return code;
   if (!waits) return r.post();

@@ -78,8 +78,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
   dead_handles dead;
   forget_code(api::handle_kind::library, value_of(library), dead);
   if (info->failure != CUDA_SUCCESS) return CUDA_SUCCESS;
-  request r(api::opcode::cuLibraryUnload, own);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(library)});
+  request_of<api::opcode::cuLibraryUnload> r(own, marshal::handle_body{value_of(library)});
   // It waits for the device; a post would hold up what other threads ask meanwhile.
   return r.call();
 }

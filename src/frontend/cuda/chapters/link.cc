@@ -22,19 +22,17 @@ CUresult add(lane& own, CUlinkState state, const input& what, unsigned count, CU
   if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
   const auto turn = take_upload_turn();
   if (const CUresult code = upload(own, what.data, turn); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuLinkAddData_v2, own);
   marshal::link_add_body body;
   body.state = value_of(state);
   body.size = what.data.size();
   body.type = what.type;
   if (what.name) body.name = what.name;
   body.options = jit.travelling();
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuLinkAddData_v2> r(own, body);
   const CUresult code = r.call();
-  wire::reader from = r.reply();
-  if (from.rest().empty()) return code;
-  const auto reply = marshal::take_body<marshal::link_reply>(from);
-  if (!from.finished()) return r.malformed();
+  if (r.reply().rest().empty()) return code;
+  marshal::link_reply reply;
+  if (const CUresult whole = r.read(reply); whole != CUDA_SUCCESS) return whole;
   link->options.deliver(reply.state);
   jit.deliver(reply.options);
   if (code == CUDA_SUCCESS) link->inputs.add(what.type, what.data, target_for(own, false));
@@ -43,13 +41,12 @@ CUresult add(lane& own, CUlinkState state, const input& what, unsigned count, CU
 
 /// Asks for the image from `offset` on; the first asking links.
 CUresult fetch(lane& own, CUlinkState state, link_info& link, std::uint64_t& size) {
-  request r(api::opcode::cuLinkComplete, own);
-  marshal::put_body(r.body(), marshal::link_complete_body{value_of(state), link.image.size()});
+  request_of<api::opcode::cuLinkComplete> r(own,
+                                            marshal::link_complete_body{value_of(state), link.image.size()});
   const CUresult code = r.call();
-  wire::reader from = r.reply();
-  if (from.rest().empty()) return code;
-  const auto reply = marshal::take_body<marshal::link_complete_reply>(from);
-  if (!from.finished()) return r.malformed();
+  if (r.reply().rest().empty()) return code;
+  marshal::link_complete_reply reply;
+  if (const CUresult whole = r.read(reply); whole != CUDA_SUCCESS) return whole;
   link.options.deliver(reply.state);
   if (code != CUDA_SUCCESS) return code;
   const auto piece = std::as_bytes(std::span(reply.piece));
@@ -88,8 +85,7 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, C
   handle_table& table = process::instance().objects().handles(api::handle_kind::link_state);
   body.handle = table.reserve(std::move(link));
   if (!body.handle) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuLinkCreate_v2, own);
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuLinkCreate_v2> r(own, body);
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return table.release(body.handle), code;
   *state = reinterpret_cast<CUlinkState>(body.handle);
   return CUDA_SUCCESS;
@@ -155,8 +151,7 @@ CUresult cuLinkDestroy(CUlinkState state) {
   lane& own = this_lane();
   if (const CUresult code = gate<api::opcode::cuLinkDestroy>(own); code != CUDA_SUCCESS) return code;
   if (!find_object<link_info>(state)) return CUDA_ERROR_INVALID_HANDLE;
-  request r(api::opcode::cuLinkDestroy, own);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(state)});
+  request_of<api::opcode::cuLinkDestroy> r(own, marshal::handle_body{value_of(state)});
   const CUresult code = r.post();
   process::instance().objects().handles(api::handle_kind::link_state).release(value_of(state));
   return code;

@@ -25,14 +25,16 @@ std::uint64_t whole_granules(std::uint64_t size) {
 }
 
 CUresult ask_for(lane& own, std::uint64_t size, unsigned flags, std::uint64_t& address) {
-  request r(api::opcode::cuMemAllocManaged, own);
-  marshal::put_body(r.body(), marshal::managed_body{size, 0, flags});
-  return take(r, r.call(), address);
+  request_of<api::opcode::cuMemAllocManaged> r(own, marshal::managed_body{size, 0, flags});
+  marshal::address_reply made;
+  const CUresult code = r.call(made);
+  if (code == CUDA_SUCCESS) address = made.address;
+  return code;
 }
 
 CUresult free_on_server(lane& own, std::uint64_t context, std::uint64_t address, std::uint64_t size) {
-  request r(api::opcode::cuMemFree_v2, own);
-  marshal::put_body(r.in_context(context).body(), marshal::unmap_body{address, size});
+  request_of<api::opcode::cuMemFree_v2> r(own, marshal::unmap_body{address, size});
+  r.in_context(context);
   return r.call();
 }
 
@@ -102,11 +104,10 @@ CUresult prefetch(CUdeviceptr at, std::size_t size, const CUmemLocation& where, 
   if (const CUresult code = refuse_captured(own, stream, per_thread); code != CUDA_SUCCESS) return code;
   if (flags != 0 || !managed_range(at, size)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult code = check_location(where); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuMemPrefetchAsync_v2, own);
+  request_of<api::opcode::cuMemPrefetchAsync_v2> r(
+      own, marshal::prefetch_body{at, size, value_of(stream), static_cast<std::int32_t>(where.type), where.id,
+                                  per_thread});
   r.in_stream(stream, per_thread);
-  marshal::put_body(r.body(),
-                    marshal::prefetch_body{at, size, value_of(stream), static_cast<std::int32_t>(where.type),
-                                           where.id, per_thread});
   return r.call();
 }
 
@@ -118,9 +119,9 @@ CUresult advise(CUdeviceptr at, std::size_t size, CUmem_advise advice, const CUm
                          advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
                          advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;  // their location means nothing
   if (check_location(where) != CUDA_SUCCESS && !about_all) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuMemAdvise_v2, own);
-  marshal::put_body(r.body(), marshal::advise_body{at, size, static_cast<std::int32_t>(advice),
-                                                   static_cast<std::int32_t>(where.type), where.id});
+  request_of<api::opcode::cuMemAdvise_v2> r(
+      own, marshal::advise_body{at, size, static_cast<std::int32_t>(advice),
+                                static_cast<std::int32_t>(where.type), where.id});
   return r.call();
 }
 
@@ -139,8 +140,8 @@ CUresult attach(CUstream stream, CUdeviceptr at, std::size_t length, unsigned fl
     return CUDA_ERROR_INVALID_VALUE;
   }
   // The server's block is larger than the program's by what rounds it up, so its whole is meant there.
-  request r(api::opcode::cuStreamAttachMemAsync, own);
-  marshal::put_body(r.body(), marshal::attach_body{at, value_of(stream), flags, per_thread});
+  request_of<api::opcode::cuStreamAttachMemAsync> r(
+      own, marshal::attach_body{at, value_of(stream), flags, per_thread});
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS || !p.memory().managed().started()) return code;
   const bool own_stream = value_of(stream) == 2 || (!stream && per_thread);
@@ -268,9 +269,9 @@ CUresult cuMemRangeGetAttribute(void* data, size_t data_size, CUmem_range_attrib
   if (!data || data_size == 0 || data_size % sizeof(int) || data_size > most || !managed_range(at, size)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  request r(api::opcode::cuMemRangeGetAttribute, own);
-  marshal::put_body(r.body(), marshal::range_attribute_body{at, size, static_cast<std::int32_t>(attribute),
-                                                            static_cast<std::uint32_t>(data_size)});
+  request_of<api::opcode::cuMemRangeGetAttribute> r(
+      own, marshal::range_attribute_body{at, size, static_cast<std::int32_t>(attribute),
+                                         static_cast<std::uint32_t>(data_size)});
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto bytes = from.bytes(data_size);

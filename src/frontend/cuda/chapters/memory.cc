@@ -11,8 +11,8 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + 
 
 /// Waits for the device; size 0 unmaps nothing.
 CUresult unmap(lane& own, const context_state& context, std::uint64_t address, std::uint64_t size) {
-  request r(api::opcode::cuMemFree_v2, own);
-  marshal::put_body(r.in_context(context.handle).body(), marshal::unmap_body{address, size});
+  request_of<api::opcode::cuMemFree_v2> r(own, marshal::unmap_body{address, size});
+  r.in_context(context.handle);
   const CUresult code = r.call();
   if (slot_addresses* slot = process::instance().memory().window_slot_at(address); slot && size) {
     slot->give_back(address, size);
@@ -25,15 +25,14 @@ CUresult unmap(lane& own, const context_state& context, std::uint64_t address, s
 CUresult map(lane& own, slot_addresses* slot, std::uint64_t size, std::uint64_t& address) {
   address = slot ? slot->take(size) : 0;
   if (slot && !address) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuMemAlloc_v2, own);
-  marshal::put_body(r.body(), marshal::map_body{address, size});
-  std::uint64_t got = 0;
-  const CUresult code = take(r, r.call(), got);
+  request_of<api::opcode::cuMemAlloc_v2> r(own, marshal::map_body{address, size});
+  marshal::address_reply got;
+  const CUresult code = r.call(got);
   if (code != CUDA_SUCCESS) {
     if (slot) slot->give_back(address, size);
     return code;
   }
-  address = got;
+  address = got.address;
   process& p = process::instance();
   if (slot || !p.memory().window_left() || p.memory().claim_foreign(address, size)) return CUDA_SUCCESS;
   (void)unmap(own, *own.current(), address, size);
@@ -81,10 +80,9 @@ CUresult allocate(lane& own, std::uint64_t size, CUdeviceptr* out) {
 /// does.
 CUresult free_graph_memory(lane& own, std::uint64_t address) {
   if (!own.current()) return CUDA_ERROR_INVALID_VALUE;
-  request wait(api::opcode::cuCtxSynchronize, own);
+  request_of<api::opcode::cuCtxSynchronize> wait(own);
   if (const CUresult code = wait.call(); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuMemFreeAsync, own);
-  marshal::put_body(r.body(), marshal::pool_body{0, address, 0, 0, false});
+  request_of<api::opcode::cuMemFreeAsync> r(own, marshal::pool_body{0, address, 0, 0, false});
   return r.call();
 }
 
@@ -130,8 +128,8 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   if (!p.memory().addresses().remove(dptr)) return CUDA_ERROR_INVALID_VALUE;  // another thread freed it first
   if (known->kind == memory_kind::managed) return free_managed(own, *known);
   if (known->kind == memory_kind::pool) {  // the driver's address: the server knows whose it is
-    request r(api::opcode::cuMemFree_v2, own);
-    marshal::put_body(r.in_context(context->handle).body(), marshal::unmap_body{dptr, known->size});
+    request_of<api::opcode::cuMemFree_v2> r(own, marshal::unmap_body{dptr, known->size});
+    r.in_context(context->handle);
     return r.call();
   }
   const bool own_granules = known->mapped != 0;
@@ -146,11 +144,9 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
 CUresult ends::cuMemGetInfo_v2(size_t* free, size_t* total) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuMemGetInfo_v2, own);
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader outputs = r.reply();
-  const auto info = marshal::take_body<marshal::memory_info_reply>(outputs);
-  if (!outputs.finished()) return r.malformed();
+  request_of<api::opcode::cuMemGetInfo_v2> r(own);
+  marshal::memory_info_reply info;
+  if (const CUresult code = r.call(info); code != CUDA_SUCCESS) return code;
   if (free) *free = info.free;
   if (total) *total = info.total;
   return CUDA_SUCCESS;

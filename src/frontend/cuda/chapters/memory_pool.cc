@@ -61,25 +61,24 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
       return *address = again->base, CUDA_SUCCESS;
     }
   }
-  request r(api::opcode::cuMemAllocAsync, own);
+  request_of<api::opcode::cuMemAllocAsync> r(
+      own, marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
   r.beside_frees();
-  marshal::put_body(
-      r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
-  std::uint64_t made = 0;
+  marshal::address_reply made;
   freed_blocks& freed = p.memory().freed();
   if (freed.any()) freed.make_room(*p.server(), own.id);
-  CUresult code = take(r, r.call(), made);
+  CUresult code = r.call(made);
   if (code == CUDA_ERROR_OUT_OF_MEMORY && freed.any()) {
     freed.send(*p.server(), own.id);
-    code = take(r, r.call(), made);
+    code = r.call(made);
   }
   if (code != CUDA_SUCCESS) return code;
-  block.base = made;
+  block.base = made.address;
   const bool captured = stream_captures(own, wanted.stream, wanted.per_thread);
   if (captured) p.memory().use_graph_memory();
   code = captured ? p.memory().insert_graph_memory(block) : p.memory().insert_foreign(block);
   if (code != CUDA_SUCCESS) return code;
-  *address = made;
+  *address = made.address;
   return CUDA_SUCCESS;
 }
 
@@ -106,8 +105,8 @@ CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_threa
                                      : remote<api::opcode::cuStreamSynchronize>(stream);
     return code == CUDA_SUCCESS ? ends::cuMemFree_v2(address) : code;
   }
-  request r(api::opcode::cuMemFreeAsync, own);
-  marshal::put_body(r.body(), marshal::pool_body{0, address, value_of(stream), 0, per_thread});
+  request_of<api::opcode::cuMemFreeAsync> r(own,
+                                            marshal::pool_body{0, address, value_of(stream), 0, per_thread});
   if (!ours || block->kind != memory_kind::pool || any_capture_open()) return r.call();
   if (!addresses.remove(address)) return r.call();  // another thread freed it first
   const auto kept_under = keeping_stream(stream, per_thread);
@@ -137,8 +136,8 @@ CUresult default_pool(lane& own, context_state& primary, std::uint64_t& out) {
   if ((out = primary.default_pool.load())) return CUDA_SUCCESS;
   const std::uint64_t handle = reserve_pool(primary.device);
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuDeviceGetDefaultMemPool, own);
-  marshal::put_body(r.in_context(0).body(), marshal::context_body{handle, primary.device, 0});
+  request_of<api::opcode::cuDeviceGetDefaultMemPool> r(own, marshal::context_body{handle, primary.device, 0});
+  r.in_context(0);
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return forget_pool(handle), code;
   std::uint64_t none = 0;
   if (primary.default_pool.compare_exchange_strong(none, handle)) return out = handle, CUDA_SUCCESS;
@@ -249,8 +248,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
   body.location_type = wanted->location.type;
   body.location = wanted->location.id;
   body.usage = wanted->usage;
-  request r(api::opcode::cuMemPoolCreate, own);
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuMemPoolCreate> r(own, body);
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return forget_pool(handle), code;
   *pool = reinterpret_cast<CUmemoryPool>(handle);
   return CUDA_SUCCESS;
@@ -261,19 +259,18 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
   if (is_peak(which)) process::instance().memory().freed().be_exact();
   marshal::pool_attribute_body body{value_of(pool), which, 0};
   std::memcpy(&body.value, value, holds_int(which) ? sizeof(int) : sizeof(cuuint64_t));
-  request r(api::opcode::cuMemPoolSetAttribute, this_lane());
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuMemPoolSetAttribute> r(this_lane(), body);
   return r.call();
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   if (const CUresult code = check_attribute(pool, which, value); code != CUDA_SUCCESS) return code;
   if (is_peak(which)) process::instance().memory().freed().be_exact();
-  request r(api::opcode::cuMemPoolGetAttribute, this_lane());
-  marshal::put_body(r.body(), marshal::pool_attribute_body{value_of(pool), which, 0});
-  std::uint64_t got = 0;
-  if (const CUresult code = take(r, r.call(), got); code != CUDA_SUCCESS) return code;
-  std::memcpy(value, &got, holds_int(which) ? sizeof(int) : sizeof(cuuint64_t));
+  request_of<api::opcode::cuMemPoolGetAttribute> r(this_lane(),
+                                                   marshal::pool_attribute_body{value_of(pool), which, 0});
+  marshal::number_reply got;
+  if (const CUresult code = r.call(got); code != CUDA_SUCCESS) return code;
+  std::memcpy(value, &got.value, holds_int(which) ? sizeof(int) : sizeof(cuuint64_t));
   return CUDA_SUCCESS;
 }
 
@@ -303,8 +300,8 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   return with_device(pool, device, [&](lane& own, context_state& primary) -> CUresult {
     const pool_info* info = find_object<pool_info>(pool);
     if (!info || info->device != device) return CUDA_ERROR_INVALID_VALUE;
-    request r(api::opcode::cuDeviceSetMemPool, own);
-    marshal::put_body(r.in_context(0).body(), marshal::context_body{value_of(pool), device, 0});
+    request_of<api::opcode::cuDeviceSetMemPool> r(own, marshal::context_body{value_of(pool), device, 0});
+    r.in_context(0);
     const CUresult code = r.call();
     if (code == CUDA_SUCCESS) primary.current_pool.store(value_of(pool));
     return code;

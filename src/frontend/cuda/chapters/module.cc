@@ -8,24 +8,23 @@
 namespace outboard::frontend::cuda::ends {
 namespace {
 
-CUresult load_module(CUmodule* module, api::opcode code, const void* image, const jit_options* jit) {
+CUresult load_module(CUmodule* module, const void* image, const jit_options* jit) {
   lane& own = this_lane();
   if (const CUresult refused = process::instance().gate(own); refused != CUDA_SUCCESS) return refused;
   if (!module || !image) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t handle = 0;
-  const CUresult result = load_code(own, {code, false, jit}, marshal::image_extent(image), handle);
+  const load_order order{api::opcode::cuModuleLoadData, false, jit};
+  const CUresult result = load_code(own, order, marshal::image_extent(image), handle);
   if (result == CUDA_SUCCESS) *module = reinterpret_cast<CUmodule>(handle);
   return result;
 }
 
 }  // namespace
 
-CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  return load_module(module, api::opcode::cuModuleLoadData, image, nullptr);
-}
+CUresult cuModuleLoadData(CUmodule* module, const void* image) { return load_module(module, image, nullptr); }
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
-  return load_module(module, api::opcode::cuModuleLoadData, image, nullptr);
+  return load_module(module, image, nullptr);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
@@ -34,7 +33,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
     return code;
   jit_options jit;
   if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
-  return load_module(module, api::opcode::cuModuleLoadData, image, &jit);
+  return load_module(module, image, &jit);
 }
 
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
@@ -58,9 +57,8 @@ CUresult cuModuleUnload(CUmodule module) {
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult code = state_of_context(module); code != CUDA_SUCCESS) return code;
   if (info->library) return CUDA_ERROR_NOT_PERMITTED;  // it belongs to its library
-  request r(api::opcode::cuModuleUnload, own);
+  request_of<api::opcode::cuModuleUnload> r(own, marshal::handle_body{value_of(module)});
   r.in_context(info->context);
-  marshal::put_body(r.body(), marshal::handle_body{value_of(module)});
   dead_handles dead;
   forget_code(api::handle_kind::module, value_of(module), dead);
   // It waits for the device; a post would hold up what other threads ask meanwhile.

@@ -29,9 +29,9 @@ CUresult ready() {
   return std::ranges::any_of(p.facts().devices, able) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult tell(api::opcode what, const marshal::multicast_body& body) {
-  request r(what, this_lane());
-  marshal::put_body(r.in_context(0).body(), body);
+CUresult tell(opcode_for<marshal::multicast_body> what, const marshal::multicast_body& body) {
+  typed_request r(what, this_lane(), body);
+  r.in_context(0);
   return r.call();
 }
 
@@ -134,11 +134,11 @@ CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectP
   if (!granularity || !prop) return CUDA_ERROR_INVALID_VALUE;
   marshal::multicast_body body = body_of(*prop);
   body.option = option;
-  request r(api::opcode::cuMulticastGetGranularity, this_lane());
-  marshal::put_body(r.in_context(0).body(), body);
-  std::uint64_t value = 0;
-  const CUresult code = take(r, r.call(), value);
-  if (code == CUDA_SUCCESS) *granularity = value;
+  request_of<api::opcode::cuMulticastGetGranularity> r(this_lane(), body);
+  r.in_context(0);
+  marshal::number_reply found;
+  const CUresult code = r.call(found);
+  if (code == CUDA_SUCCESS) *granularity = static_cast<std::size_t>(found.value);
   return code;
 }
 

@@ -23,13 +23,14 @@ CUresult active_blocks(lane& own, int* blocks, CUfunction function, int block, s
     const auto known = kernel->occupancies.find(question);
     if (known != kernel->occupancies.end()) return *blocks = known->second, CUDA_SUCCESS;
   }
-  request r(api::opcode::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, own);
-  marshal::put_body(r.body(), marshal::occupancy_body{value_of(function), shared, block, flags});
-  std::int64_t answer = 0;
-  if (const CUresult code = take(r, r.call(), answer); code != CUDA_SUCCESS) return code;
+  request_of<api::opcode::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags> r(
+      own, marshal::occupancy_body{value_of(function), shared, block, flags});
+  marshal::number_reply answer;
+  if (const CUresult code = r.call(answer); code != CUDA_SUCCESS) return code;
   const std::lock_guard lock(kernel->mutex);
-  if (kernel->occupancies.size() < most_remembered) kernel->occupancies[question] = static_cast<int>(answer);
-  *blocks = static_cast<int>(answer);
+  if (kernel->occupancies.size() < most_remembered)
+    kernel->occupancies[question] = static_cast<int>(answer.value);
+  *blocks = static_cast<int>(answer.value);
   return CUDA_SUCCESS;
 }
 
@@ -46,12 +47,10 @@ struct block_size {
 /// The server asks its driver: without a callback there is nothing of the program's in it.
 CUresult ask_block_size(lane& own, CUfunction function, std::size_t shared, int limit, unsigned flags,
                         block_size& best) {
-  request r(api::opcode::cuOccupancyMaxPotentialBlockSizeWithFlags, own);
-  marshal::put_body(r.body(), marshal::occupancy_body{value_of(function), shared, limit, flags});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::block_size_reply>(from);
-  if (!from.finished()) return r.malformed();
+  request_of<api::opcode::cuOccupancyMaxPotentialBlockSizeWithFlags> r(
+      own, marshal::occupancy_body{value_of(function), shared, limit, flags});
+  marshal::block_size_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   best = {reply.grid, reply.block};
   return CUDA_SUCCESS;
 }
@@ -101,7 +100,9 @@ CUresult best_block_size(int* grid, int* block, CUfunction function, CUoccupancy
   return code;
 }
 
-CUresult ask_clusters(api::opcode what, int* answer, CUfunction function, const CUlaunchConfig* config) {
+using asks_clusters = opcode_for<marshal::by_hand<marshal::cluster_query_body>, marshal::number_reply>;
+
+CUresult ask_clusters(asks_clusters what, int* answer, CUfunction function, const CUlaunchConfig* config) {
   lane& own = this_lane();
   if (!answer || !config || !function || (config->numAttrs && !config->attrs))
     return CUDA_ERROR_INVALID_VALUE;
@@ -109,15 +110,15 @@ CUresult ask_clusters(api::opcode what, int* answer, CUfunction function, const 
   const std::span<const CUlaunchAttribute> attributes{config->attrs, config->numAttrs};
   launch_shape shape;
   if (const CUresult code = check_attributes(attributes, shape); code != CUDA_SUCCESS) return code;
-  request r(what, own);  // the fields of marshal::cluster_query_body
+  typed_request r(what, own);
   r.body().put(value_of(function));
   r.body().put(std::array<std::uint32_t, 3>{config->gridDimX, config->gridDimY, config->gridDimZ});
   r.body().put(std::array<std::uint32_t, 3>{config->blockDimX, config->blockDimY, config->blockDimZ});
   r.body().put(std::uint32_t{config->sharedMemBytes});
   put_attributes(r.body(), attributes);
-  std::int64_t value = 0;
-  if (const CUresult code = take(r, r.call(), value); code != CUDA_SUCCESS) return code;
-  *answer = static_cast<int>(value);
+  marshal::number_reply found;
+  if (const CUresult code = r.call(found); code != CUDA_SUCCESS) return code;
+  *answer = static_cast<int>(found.value);
   return CUDA_SUCCESS;
 }
 

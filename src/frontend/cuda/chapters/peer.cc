@@ -7,9 +7,8 @@
 namespace outboard::frontend::cuda {
 namespace {
 
-CUresult tell(lane& own, api::opcode what, const context_state& peer, unsigned flags) {
-  request r(what, own);
-  marshal::put_body(r.body(), marshal::peer_body{peer.handle, peer.device, flags});
+CUresult tell(lane& own, opcode_for<marshal::peer_body> what, const context_state& peer, unsigned flags) {
+  typed_request r(what, own, marshal::peer_body{peer.handle, peer.device, flags});
   return r.call();
 }
 

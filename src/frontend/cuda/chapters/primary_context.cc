@@ -22,20 +22,20 @@ CUresult find(CUdevice dev, context_state*& out) {
   return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-request& fill(request& r, const context_state& context) {
-  marshal::put_body(r.in_context(0).body(),
-                    marshal::context_body{context.handle, context.device, context.flags.load()});
-  return r;
+using tells = opcode_for<marshal::context_body>;
+
+marshal::context_body body_of(const context_state& context) {
+  return {context.handle, context.device, context.flags.load()};
 }
 
-CUresult tell(api::opcode what, const context_state& context) {
-  request r(what, this_lane());
-  return fill(r, context).post();
+CUresult tell(tells what, const context_state& context) {
+  typed_request r(what, this_lane(), body_of(context));
+  return r.in_context(0).post();
 }
 
-CUresult tell_of_end(api::opcode what, const context_state& context) {
-  request r(what, this_lane());
-  return tell_of_death(fill(r, context), context);
+CUresult tell_of_end(tells what, const context_state& context) {
+  typed_request r(what, this_lane(), body_of(context));
+  return tell_of_death(r.in_context(0), context);
 }
 
 /// Flags of cuCtxCreate and the primary context that mean something since CUDA 11.

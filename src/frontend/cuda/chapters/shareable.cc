@@ -17,12 +17,12 @@ handle_table& pools() { return process::instance().objects().handles(api::handle
 int descriptor_of(void* handle) { return static_cast<int>(reinterpret_cast<std::intptr_t>(handle)); }
 
 template <class Body>
-CUresult share(lane& own, api::opcode what, std::uint64_t context, const Body& body,
-               marshal::share_token& token) {
+CUresult share(lane& own, std::type_identity_t<opcode_for<Body, marshal::share_reply>> what,
+               std::uint64_t context, const Body& body, marshal::share_token& token) {
   book().use();
-  request r(what, own);
-  marshal::put_body(r.in_context(context).body(), body);
-  return take_token(r, r.call(), token);
+  typed_request r(what, own, body);
+  r.in_context(context);
+  return call_for_token(r, token);
 }
 
 CUresult give_descriptor(void* out, share_kind kind, const marshal::share_token& token, unique_fd* watch) {
@@ -59,8 +59,8 @@ CUmemAllocationProp properties_of(const marshal::allocation_body& body) {
 
 void sweep_shared(lane& own) {
   for (const marshal::share_token& token : book().forgotten()) {
-    request r(static_cast<api::opcode>(marshal::service::share_forget), own);
-    marshal::put_body(r.in_context(0).body(), marshal::share_reply{token});
+    request_of<marshal::service::share_forget> r(own, marshal::share_reply{token});
+    r.in_context(0);
     (void)r.call();
   }
 }
@@ -105,7 +105,7 @@ CUresult ends::cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* hand
   std::vector<std::byte> reply;
   constexpr auto code = api::opcode::cuMemImportFromShareableHandle;
   const CUresult answer =
-      call_for_pages(own, code, marshal::share_import_body{id, *token}, reply, info->pages);
+      call_for_pages<code>(own, marshal::share_import_body{id, *token}, reply, info->pages);
   if (answer != CUDA_SUCCESS) return allocations().release(id), answer;
   wire::reader from(reply);
   const auto about = marshal::take_body<marshal::allocation_body>(from);
@@ -147,11 +147,11 @@ CUresult ends::cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* 
   info->token = *token;
   const std::uint64_t id = pools().reserve(std::move(made));
   if (!id) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(api::opcode::cuMemPoolImportFromShareableHandle, own);
-  marshal::put_body(r.in_context(0).body(), marshal::share_import_body{id, *token});
-  std::int64_t device = 0;
-  if (const CUresult code = take(r, r.call(), device); code != CUDA_SUCCESS) return pools().release(id), code;
-  info->device = static_cast<std::int32_t>(device);
+  request_of<api::opcode::cuMemPoolImportFromShareableHandle> r(own, marshal::share_import_body{id, *token});
+  r.in_context(0);
+  marshal::number_reply device;
+  if (const CUresult code = r.call(device); code != CUDA_SUCCESS) return pools().release(id), code;
+  info->device = static_cast<std::int32_t>(device.value);
   return *pool_out = reinterpret_cast<CUmemoryPool>(id), CUDA_SUCCESS;
 }
 
@@ -181,12 +181,10 @@ CUresult ends::cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
   const auto token = read_handle(*shareData);
   if (!token) return CUDA_ERROR_INVALID_VALUE;
   book().use();
-  request r(api::opcode::cuMemPoolImportPointer, own);
-  marshal::put_body(r.body(), marshal::share_pointer_body{value_of(pool), 0, *token});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto got = marshal::take_body<marshal::share_pointer_reply>(from);
-  if (!from.finished()) return r.malformed();
+  request_of<api::opcode::cuMemPoolImportPointer> r(own,
+                                                    marshal::share_pointer_body{value_of(pool), 0, *token});
+  marshal::share_pointer_reply got;
+  if (const CUresult code = r.call(got); code != CUDA_SUCCESS) return code;
   memory_block block;
   block.base = got.address;
   block.size = got.size;

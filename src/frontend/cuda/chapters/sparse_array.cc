@@ -48,8 +48,7 @@ CUresult map_arrays(lane& own, const CUarrayMapInfo* list, unsigned count, CUstr
   for (unsigned i = 0; i < count; ++i) {
     if (const CUresult code = put_mapping(list[i], body.numbers); code != CUDA_SUCCESS) return code;
   }
-  request r(api::opcode::cuMemMapArrayAsync, own);
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuMemMapArrayAsync> r(own, body);
   return r.call();
 }
 

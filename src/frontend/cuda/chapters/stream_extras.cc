@@ -23,8 +23,8 @@ CUresult attribute(lane& own, CUstream stream, CUstreamAttrID id, CUstreamAttrVa
 
 CUresult copy_attributes(lane& own, CUstream to, CUstream from, bool per_thread) {
   if (!stream_ok(to) || !stream_ok(from)) return CUDA_ERROR_INVALID_HANDLE;
-  request r(api::opcode::cuStreamCopyAttributes, own);
-  marshal::put_body(r.body(), marshal::graph_launch_body{value_of(from), value_of(to), per_thread});
+  request_of<api::opcode::cuStreamCopyAttributes> r(
+      own, marshal::graph_launch_body{value_of(from), value_of(to), per_thread});
   return r.call();
 }
 
@@ -35,8 +35,7 @@ CUresult operate(lane& own, CUstream stream, unsigned count, const CUstreamBatch
   marshal::memory_operations_body body{value_of(stream), flags, per_thread, {}};
   const auto* first = reinterpret_cast<const std::uint8_t*>(operations);
   body.operations.assign(first, first + count * sizeof *operations);
-  request r(api::opcode::cuStreamBatchMemOp_v2, own);
-  marshal::put_body(r.body(), body);
+  request_of<api::opcode::cuStreamBatchMemOp_v2> r(own, body);
   return r.call();
 }
 

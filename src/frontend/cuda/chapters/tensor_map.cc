@@ -45,9 +45,10 @@ std::string key_of(const lane& own, opcode code) {
   return key;
 }
 
-CUresult send(lane& own, opcode code, CUtensorMap* map, const marshal::tensor_map_body& body) {
-  request r(code, own);
-  marshal::put_body(r.body(), body);
+using encodes = opcode_for<marshal::tensor_map_body, marshal::tensor_map_reply>;
+
+CUresult send(lane& own, encodes code, CUtensorMap* map, const marshal::tensor_map_body& body) {
+  typed_request r(code, own, body);
   // The server must have pinned memory before a kernel finds it by a map, so it is asked for each of those.
   std::string key;
   if (!process::instance().memory().arena().holds(body.address)) {
@@ -55,10 +56,8 @@ CUresult send(lane& own, opcode code, CUtensorMap* map, const marshal::tensor_ma
     if (const auto known = made().find(key))
       return std::memcpy(map, known->data(), known->size()), CUDA_SUCCESS;
   }
-  if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::tensor_map_reply>(from);
-  if (!from.finished()) return r.malformed();
+  marshal::tensor_map_reply reply;
+  if (const CUresult result = r.call(reply); result != CUDA_SUCCESS) return result;
   std::memcpy(map, reply.map.data(), reply.map.size());
   if (!key.empty()) made().keep(std::move(key), reply.map);
   return CUDA_SUCCESS;

@@ -92,31 +92,32 @@ void put_view(const CUDA_RESOURCE_VIEW_DESC& v, marshal::texture_body& body) {
   body.view_range = {v.firstMipmapLevel, v.lastMipmapLevel, v.firstLayer, v.lastLayer};
 }
 
-CUresult make(lane& own, opcode code, handle_kind kind, marshal::texture_body& body,
-              std::unique_ptr<texture_info> info, value_table& values, unsigned long long* out) {
+CUresult make(lane& own, opcode_for<marshal::texture_body, marshal::number_reply> code, handle_kind kind,
+              marshal::texture_body& body, std::unique_ptr<texture_info> info, value_table& values,
+              unsigned long long* out) {
   handle_table& table = process::instance().objects().handles(kind);
   info->context = own.context_handle();
   body.handle = table.reserve(std::move(info));
   if (!body.handle) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(code, own);
-  marshal::put_body(r.body(), body);
-  std::uint64_t value = 0;
-  const CUresult result = take(r, r.call(), value);
+  typed_request r(code, own, body);
+  marshal::number_reply made;
+  const CUresult result = r.call(made);
   if (result != CUDA_SUCCESS) return table.release(body.handle), result;
-  values.insert(value, body.handle);
-  *out = value;
+  *out = static_cast<unsigned long long>(made.value);
+  values.insert(*out, body.handle);
   return CUDA_SUCCESS;
 }
 
-CUresult destroy(opcode code, handle_kind kind, value_table& values, std::uint64_t value) {
+CUresult destroy(opcode_for<marshal::handle_body> code, handle_kind kind, value_table& values,
+                 std::uint64_t value) {
   lane& own = this_lane();
   process& p = process::instance();
   if (const CUresult refused = p.gate(own); refused != CUDA_SUCCESS) return refused;
   const std::uint64_t id = values.remove(value);
   const object* known = id ? p.objects().handles(kind).find(id) : nullptr;
   if (!known) return CUDA_SUCCESS;  // as a driver says of any value
-  request r(code, own);
-  marshal::put_body(r.in_context(known->context).body(), marshal::handle_body{id});
+  typed_request r(code, own, marshal::handle_body{id});
+  r.in_context(known->context);
   const CUresult result = r.call();
   p.objects().handles(kind).release(id);
   return result;

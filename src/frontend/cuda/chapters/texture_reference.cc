@@ -25,8 +25,7 @@ CUresult reference(H* out, CUmodule module, const char* name,
   made->context = info->context;
   const std::uint64_t handle = table.reserve(std::move(made));
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
-  request r(Op, own);
-  marshal::put_body(r.body(), marshal::derive_body{value_of(module), handle, name});
+  request_of<Op> r(own, marshal::derive_body{value_of(module), handle, name});
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return table.release(handle), code;
   handles[name] = handle;
   return *out = reinterpret_cast<H>(handle), CUDA_SUCCESS;

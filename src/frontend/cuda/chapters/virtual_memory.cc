@@ -87,20 +87,22 @@ bool reserve_in_window(const lane& own, reservation& wanted, std::uint64_t align
 }
 
 CUresult reserve_on_device(lane& own, reservation& wanted, std::uint64_t alignment) {
-  request r(api::opcode::cuMemAddressReserve, own);
-  marshal::put_body(r.in_context(0).body(), marshal::range_body{0, wanted.size, alignment});
-  if (const CUresult code = take(r, r.call(), wanted.base); code != CUDA_SUCCESS) return code;
+  request_of<api::opcode::cuMemAddressReserve> r(own, marshal::range_body{0, wanted.size, alignment});
+  r.in_context(0);
+  marshal::address_reply made;
+  if (const CUresult code = r.call(made); code != CUDA_SUCCESS) return code;
+  wanted.base = made.address;
   if (process::instance().memory().claim_foreign(wanted.base, wanted.size)) return CUDA_SUCCESS;
-  request undo(api::opcode::cuMemAddressFree, own);
-  marshal::put_body(undo.in_context(0).body(), marshal::range_body{wanted.base, wanted.size, 0});
+  request_of<api::opcode::cuMemAddressFree> undo(own, marshal::range_body{wanted.base, wanted.size, 0});
+  undo.in_context(0);
   (void)undo.call();
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult send_release(lane& own, std::uint64_t handle) {
-  request r(api::opcode::cuMemRelease, own);
   const bool keep = process::instance().memory().shared().released(handle);
-  marshal::put_body(r.in_context(0).body(), marshal::release_body{handle, keep});
+  request_of<api::opcode::cuMemRelease> r(own, marshal::release_body{handle, keep});
+  r.in_context(0);
   const CUresult code = r.call();
   allocations().release(handle);
   sweep_shared(own);
@@ -124,8 +126,8 @@ void book(const placement& made, const allocation_info& info) {
 }
 
 CUresult unmap_on_server(lane& own, std::uint64_t base, std::uint64_t size) {
-  request r(api::opcode::cuMemUnmap, own);
-  marshal::put_body(r.in_context(0).body(), marshal::range_body{base, size, 0});
+  request_of<api::opcode::cuMemUnmap> r(own, marshal::range_body{base, size, 0});
+  r.in_context(0);
   return r.call();
 }
 
@@ -184,8 +186,8 @@ CUresult ends::cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   const auto gone = p.memory().virtual_memory().free(ptr, size);
   if (!gone) return CUDA_ERROR_INVALID_VALUE;
   if (gone->slot >= 0) return p.memory().window_slot(gone->slot)->give_back(ptr, size), CUDA_SUCCESS;
-  request r(api::opcode::cuMemAddressFree, own);
-  marshal::put_body(r.in_context(0).body(), marshal::range_body{ptr, size, 0});
+  request_of<api::opcode::cuMemAddressFree> r(own, marshal::range_body{ptr, size, 0});
+  r.in_context(0);
   return r.call();
 }
 
@@ -208,11 +210,11 @@ CUresult ends::cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, co
   CUresult code = CUDA_SUCCESS;
   if (of_host(prop->location.type)) {
     std::vector<std::byte> reply;
-    code = call_for_pages(own, api::opcode::cuMemCreate, body, reply, memory->pages);
+    code = call_for_pages<api::opcode::cuMemCreate>(own, body, reply, memory->pages);
     if (code == CUDA_SUCCESS && !memory->pages) code = malformed_reply(api::opcode::cuMemCreate);
   } else {
-    request r(api::opcode::cuMemCreate, own);
-    marshal::put_body(r.in_context(0).body(), body);
+    request_of<api::opcode::cuMemCreate> r(own, body);
+    r.in_context(0);
     code = r.call();
   }
   if (code != CUDA_SUCCESS) return allocations().release(id), code;
@@ -242,8 +244,8 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
   const placement wanted{ptr, size, handle, static_cast<bool>(info->pages)};
   if (!p.memory().virtual_memory().place(wanted)) return CUDA_ERROR_INVALID_VALUE;
   info->uses.fetch_add(1);
-  request r(api::opcode::cuMemMap, own);
-  marshal::put_body(r.in_context(0).body(), marshal::mapping_body{ptr, size, offset, handle});
+  request_of<api::opcode::cuMemMap> r(own, marshal::mapping_body{ptr, size, offset, handle});
+  r.in_context(0);
   CUresult code = r.call();
   if (code == CUDA_SUCCESS && wanted.host && !map_pages(wanted, info->pages.get())) {
     unmap_pages(wanted);
@@ -295,8 +297,8 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   }
   CUresult code = CUDA_SUCCESS;
   if (!body.access.empty()) {
-    request r(api::opcode::cuMemSetAccess, own);
-    marshal::put_body(r.in_context(0).body(), body);
+    request_of<api::opcode::cuMemSetAccess> r(own, body);
+    r.in_context(0);
     code = r.call();
   }
   if (code != CUDA_SUCCESS) {
@@ -328,13 +330,12 @@ CUresult ends::cuMemGetAccess(unsigned long long* flags, const CUmemLocation* lo
     const auto known = found->access.find(location_of(*location));
     return *flags = known == found->access.end() ? 0 : known->second, CUDA_SUCCESS;
   }
-  request r(api::opcode::cuMemGetAccess, own);
-  marshal::put_body(
-      r.in_context(0).body(),
-      marshal::access_question_body{static_cast<std::int32_t>(location->type), location->id, ptr});
-  std::int64_t value = 0;
-  const CUresult code = take(r, r.call(), value);
-  if (code == CUDA_SUCCESS) *flags = static_cast<unsigned long long>(value);
+  request_of<api::opcode::cuMemGetAccess> r(
+      own, marshal::access_question_body{static_cast<std::int32_t>(location->type), location->id, ptr});
+  r.in_context(0);
+  marshal::number_reply allowed;
+  const CUresult code = r.call(allowed);
+  if (code == CUDA_SUCCESS) *flags = static_cast<unsigned long long>(allowed.value);
   return code;
 }
 
@@ -360,9 +361,11 @@ CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAll
     marshal::allocation_body body = body_of(*prop);
     if (any_device) body.location_type = CU_MEM_LOCATION_TYPE_DEVICE, body.location = 0;
     body.option = option;
-    request r(api::opcode::cuMemGetAllocationGranularity, own);
-    marshal::put_body(r.in_context(0).body(), body);
-    if (const CUresult code = take(r, r.call(), value); code != CUDA_SUCCESS) return code;
+    request_of<api::opcode::cuMemGetAllocationGranularity> r(own, body);
+    r.in_context(0);
+    marshal::number_reply found;
+    if (const CUresult code = r.call(found); code != CUDA_SUCCESS) return code;
+    value = static_cast<std::uint64_t>(found.value);
     cached.store(value);
   }
   *granularity = value;

@@ -37,15 +37,16 @@ std::unique_ptr<kernel_object> make_kernel(std::string_view name, std::uint64_t 
 
 /// Tells the server which object a new handle stands for. `ask`: whether there is such an object is known
 /// there alone.
-CUresult derive(lane& own, api::opcode code, const marshal::derive_body& body, bool ask) {
-  request r(code, own);
-  marshal::put_body(r.body(), body);
+CUresult derive(lane& own, opcode_for<marshal::derive_body> code, const marshal::derive_body& body,
+                bool ask) {
+  typed_request r(code, own, body);
   return ask ? r.call() : r.post();
 }
 
 /// Reserves a handle for `info` and derives it; the handle dies again if that fails.
-CUresult reserve_and_derive(lane& own, api::handle_kind kind, std::unique_ptr<object> info, api::opcode code,
-                            std::uint64_t parent, std::string_view name, bool ask, std::uint64_t& handle) {
+CUresult reserve_and_derive(lane& own, api::handle_kind kind, std::unique_ptr<object> info,
+                            opcode_for<marshal::derive_body> code, std::uint64_t parent,
+                            std::string_view name, bool ask, std::uint64_t& handle) {
   handle_table& table = process::instance().objects().handles(kind);
   const std::uint64_t made = table.reserve(std::move(info));
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -124,13 +125,11 @@ std::uint32_t parameter_limit(const lane& own) {
 /// Where neither reader knows the layout, the driver does. A launch packs by it: the parameters must follow
 /// each other, within what a driver takes.
 CUresult ask_layout(lane& own, std::uint64_t handle, std::uint32_t most, marshal::kernel_info& out) {
-  request r(api::opcode::cuFuncGetParamInfo, own);
-  marshal::put_body(r.body(), marshal::handle_body{handle});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::layout_reply>(from);
+  request_of<api::opcode::cuFuncGetParamInfo> r(own, marshal::handle_body{handle});
+  marshal::layout_reply reply;
+  if (const CUresult code = r.call(reply); code != CUDA_SUCCESS) return code;
   const auto& numbers = reply.offsets_and_sizes;
-  if (!from.finished() || numbers.size() % 2) return r.malformed();
+  if (numbers.size() % 2) return r.malformed();
   for (std::size_t i = 0; i < numbers.size(); i += 2) {
     const std::uint64_t offset = numbers[i], size = numbers[i + 1];
     if (offset < out.parameter_bytes || offset > most || size > most - offset) return r.malformed();
@@ -168,7 +167,9 @@ CUresult kernel_by_name(lane& own, module_info& owner, std::uint64_t owner_handl
                         process::instance().facts().device_kind == "vendor";
   const bool ask = source == marshal::kernel_source::none || compiles;
   const auto kind = owner.is_library ? api::handle_kind::kernel : api::handle_kind::function;
-  const auto code = owner.is_library ? api::opcode::cuLibraryGetKernel : api::opcode::cuModuleGetFunction;
+  using derives = opcode_for<marshal::derive_body>;
+  const derives code =
+      owner.is_library ? derives(api::opcode::cuLibraryGetKernel) : derives(api::opcode::cuModuleGetFunction);
   std::uint64_t made = 0;
   if (const CUresult result =
           reserve_and_derive(own, kind, make_kernel(name, owner_handle, owner.context, owner), code,
@@ -237,13 +238,10 @@ CUresult variable_by_name(lane& own, const named_variable& asked, CUdeviceptr* a
   if (found == known.end()) {
     const bool ask = owner.contents->source == marshal::kernel_source::none;
     if (!ask && !owner.contents->find_variable(name)) return CUDA_ERROR_NOT_FOUND;
-    request r(asked.code, own);
+    typed_request r(asked.code, own, marshal::lookup_body{asked.owner_handle, name});
     r.in_context(context);
-    marshal::put_body(r.body(), marshal::lookup_body{asked.owner_handle, name});
-    if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
-    wire::reader from = r.reply();
-    const auto reply = marshal::take_body<marshal::lookup_reply>(from);
-    if (!from.finished()) return r.malformed();
+    marshal::lookup_reply reply;
+    if (const CUresult result = r.call(reply); result != CUDA_SUCCESS) return result;
     process& p = process::instance();
     memory_block block;
     block.base = reply.address;

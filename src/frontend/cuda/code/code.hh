@@ -29,7 +29,7 @@ std::unique_lock<std::mutex> take_upload_turn();
 marshal::image_target target_for(const lane& own, bool library);
 
 struct load_order {
-  api::opcode code;
+  opcode_for<marshal::load_body, marshal::load_reply> code;
   bool library = false;
   const jit_options* jit = nullptr;
 };
@@ -51,7 +51,7 @@ CUresult function_of_kernel(lane& own, CUkernel kernel, CUfunction& function);
 
 /// A variable of a module or library.
 struct named_variable {
-  api::opcode code;  ///< under which it is asked for
+  opcode_for<marshal::lookup_body, marshal::lookup_reply> code;  ///< under which it is asked for
   module_info& owner;
   std::uint64_t owner_handle = 0;
   const char* name = nullptr;

@@ -59,7 +59,6 @@ CUresult load_once(lane& own, const load_order& order, marshal::module_image ima
   const recalled_image recalled = recall_image(own, image.encoded(), turn);
   const auto missing = std::span(image.encoded()).subspan(recalled.uploaded);
   if (const CUresult code = upload(own, missing, turn); code != CUDA_SUCCESS) return code;
-  request r(order.code, own);
   marshal::load_body body;
   body.handle = handle;
   body.image_size = image.encoded().size();
@@ -67,12 +66,11 @@ CUresult load_once(lane& own, const load_order& order, marshal::module_image ima
   body.capability_minor = target.minor;
   body.wants_ptx = target.wants_ptx;
   if (order.jit) body.options = order.jit->travelling();
-  marshal::put_body(r.body(), body);
+  typed_request r(order.code, own, body);
   const CUresult code = r.call();
-  wire::reader from = r.reply();
-  if (from.rest().empty()) return code;  // an error before the driver was asked
-  const auto reply = marshal::take_body<marshal::load_reply>(from);
-  if (!from.finished()) return r.malformed();
+  if (r.reply().rest().empty()) return code;  // an error before the driver was asked
+  marshal::load_reply reply;
+  if (const CUresult whole = r.read(reply); whole != CUDA_SUCCESS) return whole;
   if (order.jit) order.jit->deliver(reply.jit);
   if (code != CUDA_SUCCESS) return code;
   const api::handle_kind kind = order.library ? api::handle_kind::library : api::handle_kind::module;
@@ -142,7 +140,7 @@ std::unique_lock<std::mutex> take_upload_turn() {
 CUresult upload(lane& own, std::span<const std::byte> bytes, const std::unique_lock<std::mutex>&) {
   CUresult code = CUDA_SUCCESS;
   for (std::size_t at = 0; at < bytes.size() && code == CUDA_SUCCESS; at += piece) {
-    request r(static_cast<api::opcode>(marshal::service::upload), own);
+    request_of<marshal::service::upload> r(own);
     code = r.post(bytes.subspan(at, std::min(piece, bytes.size() - at)));
   }
   return code;

@@ -187,8 +187,7 @@ CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream 
     marshal::box_copy_body body = body_of(copy, stream, how);
     body.to.x += p.x, body.to.y += p.y, body.to.z += p.z;
     body.width = p.size.width, body.height = p.size.height, body.depth = p.size.depth;
-    request r(api::opcode::cuMemcpy3D_v2, own);
-    marshal::put_body(r.body(), body);
+    request_of<api::opcode::cuMemcpy3D_v2> r(own, body);
     const std::span<const std::byte> part = packed(copy.from, first, p, own.gathered);
     if (const CUresult code = may_post ? r.post(part) : r.call(part); code != CUDA_SUCCESS) return code;
     done += p.bytes();
@@ -204,8 +203,7 @@ CUresult to_host(lane& own, const box& copy, const box_extent& size, CUstream st
   land.to = reinterpret_cast<std::byte*>(begin);
   land.row = size.width, land.pitch = copy.to.pitch;
   land.rows = size.height, land.slice = copy.to.pitch * copy.to.rows;
-  request r(api::opcode::cuMemcpy3D_v2, own);
-  marshal::put_body(r.body(), body_of(copy, stream, how));
+  request_of<api::opcode::cuMemcpy3D_v2> r(own, body_of(copy, stream, how));
   const bool later = may_post && marshal::on_stream(how) && page_locked(begin, bytes);
   return later ? r.post({}, &land) : r.call({}, &land);
 }
@@ -335,9 +333,8 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
   }
   if (is_host(copy.to)) return to_host(own, copy, size, stream, how, good);
   if (to_there) expect_results(own);
-  request r(api::opcode::cuMemcpy3D_v2, own);
+  request_of<api::opcode::cuMemcpy3D_v2> r(own, body_of(copy, stream, how));
   r.names_copies_alone();
-  marshal::put_body(r.body(), body_of(copy, stream, how));
   const CUresult code = good ? r.post() : r.call();
   return code == CUDA_SUCCESS && seen ? finish(own, how) : code;
 }

@@ -192,8 +192,8 @@ CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marsha
   made.context = own.context_handle();
   made.memory = view;  // variables are small: no file, all of it is looked at
   std::vector<std::byte> reply;
-  const CUresult code = call_apart(own, api::opcode::cuMemHostGetDevicePointer_v2, made.context,
-                                   marshal::host_map_body{address, size, 0, kind}, reply);
+  const CUresult code = call_apart<api::opcode::cuMemHostGetDevicePointer_v2>(
+      own, made.context, marshal::host_map_body{address, size, 0, kind}, reply);
   if (code != CUDA_SUCCESS) return code;
   wire::reader from(reply);
   made.device_address = marshal::take_body<marshal::address_reply>(from).address;
@@ -230,13 +230,13 @@ void hide_block(lane& own, std::uint64_t address) {
   const auto gone = p.memory().mirrors().remove(address);
   std::vector<std::byte> reply;
   if (gone)
-    (void)call_apart(own, api::opcode::cuMemFreeHost, gone->context, marshal::handle_body{address}, reply);
+    (void)call_apart<api::opcode::cuMemFreeHost>(own, gone->context, marshal::handle_body{address}, reply);
 }
 
 void unshare(lane& own, std::uint64_t address) {
   std::vector<std::byte> reply;
-  (void)call_apart(own, api::opcode::cuMemFreeHost, own.context_handle(), marshal::handle_body{address},
-                   reply);
+  (void)call_apart<api::opcode::cuMemFreeHost>(own, own.context_handle(), marshal::handle_body{address},
+                                               reply);
 }
 
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,

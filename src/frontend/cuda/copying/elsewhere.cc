@@ -91,9 +91,8 @@ context_state* owner_elsewhere(const lane& own, std::uint64_t address) {
 void reach(lane& own, std::uint64_t address) {
   const context_state* there = owner_elsewhere(own, address);
   if (!there) return;
-  request r(api::opcode::cuCtxEnablePeerAccess, own);
-  marshal::put_body(r.body(),
-                    marshal::peer_body{there->handle, there->device, marshal::peer_access_for_copies});
+  request_of<api::opcode::cuCtxEnablePeerAccess> r(
+      own, marshal::peer_body{there->handle, there->device, marshal::peer_access_for_copies});
   (void)r.call();
 }
 

@@ -13,8 +13,8 @@ namespace {
 /// Asks for nothing; whatever the server answers, it sends first what has become complete.
 CUresult catch_up(lane& own) {
   std::vector<std::byte> reply;
-  return call_apart(own, static_cast<api::opcode>(marshal::service::memory_fetch), own.context_handle(),
-                    marshal::fetch_body{1, 0, 1}, reply);
+  return call_apart<marshal::service::memory_fetch>(own, own.context_handle(), marshal::fetch_body{1, 0, 1},
+                                                    reply);
 }
 
 CUresult wait_for_current(lane& own) {

@@ -61,12 +61,12 @@ CUresult post_piece(lane& own, const staged_copy& copy, std::uint64_t base, cons
     const CUresult code = wait_for_word(copy, base + turn.freed, turn.value - 1);
     if (code != CUDA_SUCCESS) return code;
   }
-  request r(api::opcode::cuMemcpyAsync, own);
   const auto how =
       marshal::per_thread(copy.how) ? marshal::flavour::stream_per_thread : marshal::flavour::stream;
+  request_of<api::opcode::cuMemcpyAsync> r(
+      own, marshal::copy_across_body{base + turn.offset, from, size, value_of(copy.stream), how,
+                                     base + turn.done, turn.value});
   r.copies_to(base + turn.offset, copy.stream, how);
-  marshal::put_body(r.body(), marshal::copy_across_body{base + turn.offset, from, size, value_of(copy.stream),
-                                                        how, base + turn.done, turn.value});
   return r.post();
 }
 

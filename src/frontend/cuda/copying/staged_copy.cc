@@ -78,13 +78,12 @@ class work : public even_pieces {
 
   CUresult post(std::uint64_t n, bool to_device) {
     const std::uint64_t there = copy_.device + offset(n), here = area_->place(n);
-    request r(api::opcode::cuMemcpyAsync, own_);
     const auto how =
         marshal::per_thread(copy_.how) ? marshal::flavour::stream_per_thread : marshal::flavour::stream;
+    request_of<api::opcode::cuMemcpyAsync> r(
+        own_, marshal::copy_across_body{to_device ? there : here, to_device ? here : there, length(n),
+                                        value_of(copy_.stream), how, area_->word(n), area_->value(n)});
     r.copies_to(to_device ? there : here, copy_.stream, how);
-    marshal::put_body(
-        r.body(), marshal::copy_across_body{to_device ? there : here, to_device ? here : there, length(n),
-                                            value_of(copy_.stream), how, area_->word(n), area_->value(n)});
     return r.post();
   }
 
@@ -140,9 +139,8 @@ CUresult ended(use_of_area& area, std::uint64_t count, CUresult code) {
 }  // namespace
 
 CUresult copy_beginning(lane& own, staged_copy& copy) {
-  request first(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(first.body(),
-                    marshal::copy_out_body{copy.device, copy_head, value_of(copy.stream), copy.how});
+  request_of<api::opcode::cuMemcpyDtoH_v2> first(
+      own, marshal::copy_out_body{copy.device, copy_head, value_of(copy.stream), copy.how});
   const landing land{copy.host, copy_head};
   const CUresult code = first.call({}, &land);
   copy.device += copy_head, copy.host += copy_head, copy.size -= copy_head;

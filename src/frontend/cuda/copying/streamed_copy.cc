@@ -13,12 +13,9 @@ namespace outboard::frontend::cuda {
 namespace {
 
 std::optional<marshal::data_open_reply> tell_of(lane& own, const marshal::data_open_body& body) {
-  request r(static_cast<api::opcode>(marshal::service::data_open), own);
-  marshal::put_body(r.body(), body);
-  if (r.call() != CUDA_SUCCESS) return std::nullopt;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::data_open_reply>(from);
-  if (!from.finished()) return (void)r.malformed(), std::nullopt;
+  request_of<marshal::service::data_open> r(own, body);
+  marshal::data_open_reply reply;
+  if (r.call(reply) != CUDA_SUCCESS) return std::nullopt;
   return reply;
 }
 
@@ -43,13 +40,6 @@ bool may_stream(const lane& own, const staged_copy& copy) {
          !any_capture_open() && of_current_context(own, copy);
 }
 
-template <class Body>
-std::int32_t post(lane& own, marshal::service what, const Body& body) {
-  request r(static_cast<api::opcode>(what), own);
-  marshal::put_body(r.body(), body);
-  return r.post();
-}
-
 CUresult code_of(std::optional<std::int32_t> streamed) {
   return streamed ? static_cast<CUresult>(*streamed) : CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
@@ -62,9 +52,10 @@ std::optional<CUresult> stream_in(lane& own, const staged_copy& copy) {
   if (!data) return std::nullopt;
   return code_of(stream_to_device(
       *process::instance().server(), *data, {copy.host, copy.size}, [&](const streamed_piece& piece) {
-        return post(own, marshal::service::data_in,
-                    marshal::data_in_body{copy.device + piece.offset, piece.size, value_of(copy.stream),
-                                          piece.number, copy.how, !piece.last});
+        request_of<marshal::service::data_in> r(
+            own, marshal::data_in_body{copy.device + piece.offset, piece.size, value_of(copy.stream),
+                                       piece.number, copy.how, !piece.last});
+        return r.post();
       }));
 }
 
@@ -76,9 +67,10 @@ std::optional<CUresult> stream_out(lane& own, const staged_copy& whole) {
   if (const CUresult code = copy_beginning(own, copy); code != CUDA_SUCCESS) return code;
   return code_of(stream_to_host(
       *process::instance().server(), *data, {copy.host, copy.size}, [&](const streamed_piece& piece) {
-        return post(own, marshal::service::data_out,
-                    marshal::data_out_body{copy.device + piece.offset, piece.size, value_of(copy.stream),
-                                           piece.number, copy.how, piece.connection, piece.pace});
+        request_of<marshal::service::data_out> r(
+            own, marshal::data_out_body{copy.device + piece.offset, piece.size, value_of(copy.stream),
+                                        piece.number, copy.how, piece.connection, piece.pace});
+        return r.post();
       }));
 }
 

@@ -128,8 +128,8 @@ int flags_in_force(book& b) {
 CUresult tell_server(const marshal::limit_body& wishes) {
   process& p = process::instance();
   if (const CUresult code = p.connect(); code != CUDA_SUCCESS) return code;
-  request r(api::opcode::cuCoredumpSetAttributeGlobal, this_lane());
-  marshal::put_body(r.in_context(0).body(), wishes);
+  request_of<api::opcode::cuCoredumpSetAttributeGlobal> r(this_lane(), wishes);
+  r.in_context(0);
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS || dumps_wanted.exchange(true)) return code;
   p.memory().leave_window();

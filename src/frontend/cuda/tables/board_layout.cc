@@ -19,10 +19,9 @@ std::uint8_t* copy_of(const std::vector<std::uint8_t>& bytes) {
 CUresult board_layout(std::uint8_t** clusters, std::uint8_t** numbers) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
-  request r(static_cast<api::opcode>(marshal::service::board_layout), own);
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto layout = marshal::take_body<marshal::board_layout_reply>(from);
+  request_of<marshal::service::board_layout> r(own);
+  marshal::board_layout_reply layout;
+  if (const CUresult code = r.call(layout); code != CUDA_SUCCESS) return code;
   // Who asks reads a byte for each pair.
   const int ordinal = own.current()->device;
   const auto pairs = static_cast<std::size_t>(process::instance()
@@ -31,7 +30,6 @@ CUresult board_layout(std::uint8_t** clusters, std::uint8_t** numbers) {
                                                   .attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
                                                   .value /
                                               2);
-  if (!from.finished()) return r.malformed();
   if (pairs == 0 || layout.clusters.size() < pairs || layout.numbers.size() < pairs)
     return CUDA_ERROR_NOT_SUPPORTED;
   std::uint8_t *first = copy_of(layout.clusters), *second = copy_of(layout.numbers);
