@@ -1,10 +1,11 @@
 // A whole session in a worker: welcome, frames, lanes, decoding, handlers, on the mock device. The input is
 // either the client's bytes as they are (first byte 0) or a list of requests whose headers are made well
-// here, so that the fuzzer spends its time behind them: {kind, function (2), lane, length (2), body}.
+// here, so that the fuzzer spends its time behind them: {kind, function (2), lane, length (2), body}. Some
+// have a body that is whole as well: its fields are taken from the input as far as that goes.
 
 #include "backend/cuda/session.hh"
 #include "device/mock/mock.hh"
-#include "marshal/cuda/bodies.hh"
+#include "marshal/cuda/messages.hh"
 #include "whole_session.hh"
 #include "wire/handle.hh"
 
@@ -24,6 +25,32 @@ device::mock::mock_device& the_mock() {
   }();
   return *mock;
 }
+
+template <class Request>
+void put_whole(wire::reader& from, wire::writer& to) {
+  marshal::put_body(to, marshal::take_body<marshal::body_of<Request>>(from));
+  if constexpr (!marshal::plain_form<Request>) to.bytes(from.rest());
+}
+
+struct hand_written {
+  std::uint32_t code;
+  void (*put)(wire::reader& from, wire::writer& to);
+};
+
+constexpr hand_written requests[] = {
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...)
+#define OUTBOARD_MESSAGE(symbol, request_, reply_)  \
+  {static_cast<std::uint32_t>(api::opcode::symbol), \
+   &put_whole<marshal::message<api::opcode::symbol>::request>},
+#include "api/cuda/expand.def"
+#undef OUTBOARD_LINE
+#undef CHAPTER
+#define SERVICE(name, number, request_, reply_) \
+  {number, &put_whole<marshal::message<marshal::service::name>::request>},
+#include "marshal/cuda/services.def"
+#undef SERVICE
+};
 
 std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
   if (input.empty() || input[0] == std::byte{0}) return {input.begin(), input.end()};
@@ -49,7 +76,17 @@ std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
     header.context = kind & 0x40 ? 0 : context;
     ++header.ticket;
     const std::uint64_t length = std::min<std::uint64_t>(r.get<std::uint16_t>(), r.rest().size());
-    fuzz::append_frame(out, header, r.bytes(length));
+    std::span<const std::byte> body = r.bytes(length);
+    std::vector<std::byte> whole;
+    if (kind & 0x20) {
+      const hand_written& request = requests[function % std::size(requests)];
+      header.opcode = request.code;
+      wire::reader from(body);
+      wire::writer to(whole);
+      request.put(from, to);
+      body = whole;
+    }
+    fuzz::append_frame(out, header, body);
   }
   return out;
 }
