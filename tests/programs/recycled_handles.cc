@@ -1,6 +1,6 @@
 // Threads that make and destroy objects of one kind at once, so that a handle that one of them has just given
-// back is the next one's at once: modules, libraries, whole contexts with code, links, streams, events,
-// graphs. usage: recycled_handles [TIMES [THREADS]] (150 3)
+// back is the next one's at once: modules, libraries, whole contexts with code and memory, links, streams,
+// events, graphs. usage: recycled_handles [TIMES [THREADS]] (150 3)
 #include <cuda.h>
 
 #include <string>
@@ -70,6 +70,9 @@ void use_context() {
 #endif
   MUST(cuModuleLoadData(&module, code.c_str()));
   MUST(cuModuleGetFunction(&function, module, "first"));
+  CUdeviceptr large = 0, small = 0;
+  MUST(cuMemAlloc(&large, 3u << 20));
+  MUST(cuMemAlloc(&small, 256));
   MUST(cuCtxDestroy(context));
 }
 

@@ -10,8 +10,6 @@
 namespace outboard::device::vendor {
 namespace {
 
-constexpr std::uint64_t granule = 2u << 20;
-
 std::uint64_t first = 0;
 std::atomic<std::uint64_t> next{0};  ///< 0: nothing is placed
 std::uint64_t driver_begin = 0, driver_end = 0;
@@ -63,6 +61,8 @@ namespace {
 void* map(void* at, std::size_t size, int protection, int flags, int file, off_t offset) {
   return reinterpret_cast<void*>(::syscall(SYS_mmap, at, size, protection, flags, file, offset));
 }
+
+constexpr std::uint64_t granule = 2u << 20;
 
 /// Room for a device's addresses is asked for with no right to any of it.
 bool is_reservation(const void* at, std::size_t size, int protection, int flags) {

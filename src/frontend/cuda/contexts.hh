@@ -4,7 +4,7 @@
 #include "base/fd.hh"
 #include "frontend/context.hh"
 #include "frontend/cuda/requests.hh"
-#include "frontend/dead_handles.hh"
+#include "frontend/freed_names.hh"
 
 namespace outboard::frontend::cuda {
 
@@ -12,8 +12,8 @@ namespace outboard::frontend::cuda {
 context_state* find_context(CUcontext handle);
 
 /// Everything that belongs to the context ends: memory, context-local storage, code, whose handles are
-/// `dead`.
-void context_died(context_state& context, dead_handles& dead);
+/// `freed`.
+void context_died(context_state& context, freed_names& freed);
 /// Sends the request that ends it. Waits where copies to the host may still be under way beside the session's
 /// connection: they are over then.
 CUresult tell_of_death(request& r, const context_state& context);

@@ -131,8 +131,8 @@ CUresult ends::cuCtxDestroy_v2(CUcontext ctx) {
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   context_state* context = find_context(ctx);
   if (!context || context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
-  dead_handles dead;
-  context_died(*context, dead);
+  freed_names freed;
+  context_died(*context, freed);
   request_of<api::opcode::cuCtxDestroy_v2> r(own, marshal::handle_body{context->handle});
   r.in_context(0);
   const CUresult code = tell_of_death(r, *context);

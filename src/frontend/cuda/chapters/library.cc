@@ -75,8 +75,8 @@ CUresult cuLibraryUnload(CUlibrary library) {
   if (const CUresult code = gate<api::opcode::cuLibraryUnload>(own); code != CUDA_SUCCESS) return code;
   const auto* info = find_object<module_info>(library);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
-  dead_handles dead;
-  forget_code(api::handle_kind::library, value_of(library), dead);
+  freed_names freed;
+  forget_code(api::handle_kind::library, value_of(library), freed);
   if (info->failure != CUDA_SUCCESS) return CUDA_SUCCESS;
   request_of<api::opcode::cuLibraryUnload> r(own, marshal::handle_body{value_of(library)});
   // It waits for the device; a post would hold up what other threads ask meanwhile.

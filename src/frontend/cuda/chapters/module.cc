@@ -59,8 +59,8 @@ CUresult cuModuleUnload(CUmodule module) {
   if (info->library) return CUDA_ERROR_NOT_PERMITTED;  // it belongs to its library
   request_of<api::opcode::cuModuleUnload> r(own, marshal::handle_body{value_of(module)});
   r.in_context(info->context);
-  dead_handles dead;
-  forget_code(api::handle_kind::module, value_of(module), dead);
+  freed_names freed;
+  forget_code(api::handle_kind::module, value_of(module), freed);
   // It waits for the device; a post would hold up what other threads ask meanwhile.
   return r.call();
 }

@@ -68,8 +68,8 @@ CUresult ends::cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   const std::lock_guard lock(primary_mutex());
   if (context->retained.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (--context->retained > 0 || !context->active.load()) return CUDA_SUCCESS;
-  dead_handles dead;
-  context_died(*context, dead);
+  freed_names freed;
+  context_died(*context, freed);
   return tell_of_end(api::opcode::cuDevicePrimaryCtxRelease_v2, *context);
 }
 
@@ -83,8 +83,8 @@ CUresult ends::cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   // Measured on driver 580: a process whose context a fault has ended gets no other one.
   const bool vendor = process::instance().facts().device_kind == "vendor";
   if (vendor && context->sticky.load() != 0) context->lost.store(true);
-  dead_handles dead;
-  context_died(*context, dead);  // those who retained it may release it still
+  freed_names freed;
+  context_died(*context, freed);  // those who retained it may release it still
   context->flags.store(0);
   return tell_of_end(api::opcode::cuDevicePrimaryCtxReset_v2, *context);
 }
@@ -133,27 +133,24 @@ CUresult tell_of_death(request& r, const context_state& context) {
   return code;
 }
 
-void context_died(context_state& context, dead_handles& dead) {
+void context_died(context_state& context, freed_names& freed) {
   process& p = process::instance();
   context.active.store(false, std::memory_order_release);
   context.abandon_connections();
   context.died.store(true);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
-  forget_code_of_context(context.handle, dead);
+  forget_code_of_context(context.handle, freed);
   p.memory().mirrors().remove_context(context.handle);
   p.memory().arena().unshare(context.handle);
   for (const memory_block& block : p.memory().addresses().remove_if(
            [&](const memory_block& b) { return b.context == context.handle && !is_host(b.kind); })) {
     if (block.kind == memory_kind::managed) forget_managed(block);
-    if (slot_addresses* slot = p.memory().window_slot_at(block.base); slot && block.mapped)
-      slot->give_back(block.base, block.mapped);
+    if (block.mapped) freed.add(p.memory().window_slot_at(block.base), block.base, block.mapped);
   }
-  for (const opened_memory& m : p.memory().shared().take_context(context.handle)) {
-    if (slot_addresses* there = p.memory().window_slot(m.slot)) there->give_back(m.mapped_at, m.mapped_size);
-  }
-  for (const std::uint64_t granule : context.small.clear()) {
-    if (slot_addresses* slot = p.memory().window_slot_at(granule)) slot->give_back(granule, window_granule);
-  }
+  for (const opened_memory& m : p.memory().shared().take_context(context.handle))
+    freed.add(p.memory().window_slot(m.slot), m.mapped_at, m.mapped_size);
+  for (const std::uint64_t granule : context.small.clear())
+    freed.add(p.memory().window_slot_at(granule), granule, window_granule);
 }
 
 }  // namespace outboard::frontend::cuda

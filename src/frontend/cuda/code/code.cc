@@ -56,12 +56,12 @@ CUresult reserve_and_derive(lane& own, api::handle_kind kind, std::unique_ptr<ob
   return CUDA_SUCCESS;
 }
 
-void end_kernel(api::handle_kind kind, std::uint64_t handle, dead_handles& dead) {
+void end_kernel(api::handle_kind kind, std::uint64_t handle, freed_names& freed) {
   process& p = process::instance();
   if (const auto* kernel = static_cast<kernel_object*>(p.objects().handles(kind).find(handle))) {
-    for (const auto& [context, function] : kernel->functions) dead.add(api::handle_kind::function, function);
+    for (const auto& [context, function] : kernel->functions) freed.add(api::handle_kind::function, function);
   }
-  dead.add(kind, handle);
+  freed.add(kind, handle);
 }
 
 void forget_variables(const std::map<std::string, global_address, std::less<>>& variables) {
@@ -83,7 +83,7 @@ std::vector<std::uint64_t> all_of(api::handle_kind kind) {
 }
 
 /// A library lives on without the context; what it was there does not.
-void forget_library_in(std::uint64_t library, std::uint64_t context, dead_handles& dead) {
+void forget_library_in(std::uint64_t library, std::uint64_t context, freed_names& freed) {
   process& p = process::instance();
   auto* info = static_cast<module_info*>(p.objects().handles(api::handle_kind::library).find(library));
   if (!info) return;
@@ -99,7 +99,7 @@ void forget_library_in(std::uint64_t library, std::uint64_t context, dead_handle
     const std::lock_guard kernel_lock(kernel->mutex);
     const auto function = kernel->functions.find(context);
     if (function == kernel->functions.end()) continue;
-    dead.add(api::handle_kind::function, function->second);
+    freed.add(api::handle_kind::function, function->second);
     kernel->functions.erase(function);
   }
 }
@@ -285,7 +285,7 @@ CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle) {
   return adopt_layout(kernel, asked), CUDA_SUCCESS;
 }
 
-void forget_code(api::handle_kind kind, std::uint64_t handle, dead_handles& dead) {
+void forget_code(api::handle_kind kind, std::uint64_t handle, freed_names& freed) {
   process& p = process::instance();
   auto* info = static_cast<module_info*>(p.objects().handles(kind).find(handle));
   if (!info) return;
@@ -293,22 +293,22 @@ void forget_code(api::handle_kind kind, std::uint64_t handle, dead_handles& dead
   {
     const std::lock_guard lock(info->mutex);
     const auto kernels = info->is_library ? api::handle_kind::kernel : api::handle_kind::function;
-    for (const auto& [name, kernel] : info->kernels) end_kernel(kernels, kernel, dead);
+    for (const auto& [name, kernel] : info->kernels) end_kernel(kernels, kernel, freed);
     for (const auto& [context, variables] : info->globals) forget_variables(variables);
     for (const auto& [context, module] : info->modules) modules.push_back(module);
   }
-  for (const std::uint64_t module : modules) forget_code(api::handle_kind::module, module, dead);
-  dead.add(kind, handle);
+  for (const std::uint64_t module : modules) forget_code(api::handle_kind::module, module, freed);
+  freed.add(kind, handle);
 }
 
-void forget_code_of_context(std::uint64_t context, dead_handles& dead) {
+void forget_code_of_context(std::uint64_t context, freed_names& freed) {
   process& p = process::instance();
   for (const std::uint64_t module : all_of(api::handle_kind::module)) {
     const object* info = p.objects().handles(api::handle_kind::module).find(module);
-    if (info && info->context == context) forget_code(api::handle_kind::module, module, dead);
+    if (info && info->context == context) forget_code(api::handle_kind::module, module, freed);
   }
   for (const std::uint64_t library : all_of(api::handle_kind::library))
-    forget_library_in(library, context, dead);
+    forget_library_in(library, context, freed);
 }
 
 CUresult for_each_function(CUmodule module, void* opaque, void (*each)(void* opaque, CUfunction function)) {

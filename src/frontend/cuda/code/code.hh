@@ -11,7 +11,7 @@
 #include "frontend/cuda/code/jit_options.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
-#include "frontend/dead_handles.hh"
+#include "frontend/freed_names.hh"
 #include "marshal/cuda/image.hh"
 
 namespace outboard::frontend::cuda {
@@ -66,11 +66,11 @@ CUresult variable_by_name(lane& own, const named_variable& asked, CUdeviceptr* a
 /// believed, within the limits of a driver.
 CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle);
 
-/// Forgets a module or library with the addresses that came of it; its handles are `dead`.
-void forget_code(api::handle_kind kind, std::uint64_t handle, dead_handles& dead);
+/// Forgets a module or library with the addresses that came of it; its handles are `freed`.
+void forget_code(api::handle_kind kind, std::uint64_t handle, freed_names& freed);
 
 /// The context is gone (destroyed or reset): its modules, functions and variables with it.
-void forget_code_of_context(std::uint64_t context, dead_handles& dead);
+void forget_code_of_context(std::uint64_t context, freed_names& freed);
 
 /// For the export tables: calls `each` once per function of the module.
 CUresult for_each_function(CUmodule module, void* opaque, void (*each)(void* opaque, CUfunction function));
