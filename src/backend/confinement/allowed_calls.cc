@@ -88,7 +88,7 @@ constexpr allowed_call of_sanitizers[] {
   CALL(ptrace), CALL(wait4), CALL(waitid), CALL(execve), CALL(personality), CALL(setrlimit), CALL(mlock),
       CALL(munlock), CALL(memfd_create), CALL(ftruncate), CALL(msync), CALL(mincore),
 #if defined(__x86_64__)
-      CALL(fork), CALL(vfork), CALL(pipe),
+      CALL(fork), CALL(vfork), CALL(pipe), CALL(getdents),
 #endif
 };
 
